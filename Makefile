@@ -12,7 +12,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-# The steps of a test run share two cores, a build folder and a terminal: one after the other.
+# The steps of a test run share the cores, a build folder and a terminal, so they run one after the other.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 

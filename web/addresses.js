@@ -1,7 +1,7 @@
-// Every allocation as a rectangle: as wide as its life, as high as its bytes, where it lies in memory.
+// Every allocation as a rectangle: as wide as its lifetime, as high as its size, at its address.
 //
-// A rectangle keeps its place for life, since that is what memory does; free room between them is what
-// fragmentation means. Addresses that were never reserved are left out.
+// A block keeps its address for life, so its rectangle does too; the gaps between rectangles are fragmentation. Addresses
+// that were never reserved are left out.
 
 import { NEVER } from "./card.js";
 import { ReservedRanges } from "./ranges.js";
@@ -13,7 +13,7 @@ import { fittingText, followPointer, hideTooltip, prepare, showTooltip } from ".
 import { leftMargin } from "./timeline.js";
 import { upperBound } from "./search.js";
 
-// Width and height from which a rectangle has room for words; with more of them nobody reads any.
+// The smallest rectangle that gets a label, and the largest number of labels.
 const LABELLED = [90, 15];
 const MOST_LABELS = 150;
 
@@ -23,7 +23,7 @@ function pixelOf(hex) {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-// The addresses that ever were reserved, without the gaps between them.
+// All addresses that were ever reserved, without the gaps between them.
 class PackedAddresses {
   constructor(details) {
     const { kind, address, bytes } = details.segmentChanges;
@@ -36,7 +36,7 @@ class PackedAddresses {
       const place = details.addressPlace[i];
       largest[place] = Math.max(largest[place], details.blockBytes(i));
     }
-    // A block outside every segment cannot be, but a file may say so.
+    // A block outside every segment is impossible, but a damaged file may have one.
     details.addresses.forEach((from, place) => ranges.push([from, from + largest[place]]));
     ranges.sort((a, b) => a[0] - b[0]);
     this.begins = [];
@@ -69,7 +69,7 @@ class PackedAddresses {
   }
 }
 
-// Every range that was reserved, with the events between which it was.
+// Every range that was reserved, with the events that reserved and released it.
 function reservedRectangles(card, packed) {
   const rectangles = [];
   const close = (from, to, begin, end) =>
@@ -101,7 +101,7 @@ export class AddressMap {
     canvas.addEventListener("keydown", (event) => this.key(event));
   }
 
-  // Called when the card's details are there.
+  // Called when the card's details have been read.
   load() {
     const { card } = this.page;
     this.packed = new PackedAddresses(card.details);
@@ -159,7 +159,7 @@ export class AddressMap {
     this.caption(hidden);
   }
 
-  // What is reserved is light; what is not, paper.
+  // Reserved addresses are light, others have the colour of the page.
   drawReserved(context, perEvent, perByte) {
     const { view } = this.page;
     context.fillStyle = colour("cached");
@@ -173,9 +173,9 @@ export class AddressMap {
     context.globalAlpha = 1;
   }
 
-  // Into a picture of as many pixels as the screen has, since there may be millions of allocations. Every
-  // column of pixels shows one moment; a block is drawn in the columns at whose moments it is live. Returns
-  // how many allocations of the window cannot be seen.
+  // Draws into an image with as many pixels as the screen has, because there may be millions of allocations. Every column
+  // of pixels shows one moment; a block is drawn in the columns of the moments at which it is live. Returns how many
+  // allocations of the window cannot be seen.
   drawAllocations(context, perByte) {
     const { view, card, overview } = this.page;
     const { begin, end, addressPlace, sizePlace, block, origin, originGroup } = card.details;
@@ -204,7 +204,7 @@ export class AddressMap {
         continue;
       }
       let last = upperBound(moments, end[i] - 2);
-      // A hair of room between neighbours, where there is any to spare.
+      // One pixel between neighbours, if there is room.
       if (bottom - top > 3 * ratio) bottom -= 1;
       if (last - first > 4 * ratio && end[i] !== NEVER) last -= 1;
       const room = [(last - first) / ratio, (bottom - top) / ratio];
@@ -309,13 +309,13 @@ export class AddressMap {
     );
   }
 
-  // The moment that is shown at a place.
+  // The moment at a position.
   momentAt(x) {
     const column = Math.floor(((x - this.left) / this.plotWidth) * this.moments.length);
     return this.moments[Math.min(this.moments.length - 1, Math.max(0, column))];
   }
 
-  // The allocation at a place, if there is one.
+  // The allocation at a position, if there is one.
   find(x, y) {
     const { details } = this.page.card;
     const time = this.momentAt(x) + 1;
@@ -355,7 +355,7 @@ export class AddressMap {
     event.stopPropagation();
   }
 
-  // Goes to the next live block of the moment, by address.
+  // Selects the next live block of the moment, by address.
   neighbour(direction) {
     const { view, card } = this.page;
     const { details } = card;
@@ -370,7 +370,7 @@ export class AddressMap {
     announce(`${size(words.block)}, ${owner}`);
   }
 
-  // Shows an allocation's whole life, or as much of it as can be, and its surroundings.
+  // Shows an allocation's lifetime, as much of it as possible, and its surroundings.
   zoomTo(i) {
     const { view, card } = this.page;
     const { details } = card;

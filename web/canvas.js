@@ -2,7 +2,7 @@
 
 import { byId } from "./elements.js";
 
-// Makes the canvas as sharp as the screen, and returns its context and its size in CSS pixels.
+// Adapts the canvas to the screen's resolution, and returns its context and its size in CSS pixels.
 export function prepare(canvas, height) {
   if (height !== undefined) canvas.style.height = `${height}px`;
   const ratio = devicePixelRatio || 1;
@@ -17,7 +17,7 @@ export function prepare(canvas, height) {
   return { context, width, height: tall };
 }
 
-// Text that is cut to a width, or left out where not even a few letters fit.
+// Draws text cut to a width, or nothing if not even a few letters fit.
 export function fittingText(context, text, width) {
   if (context.measureText(text).width <= width) return text;
   let [low, high] = [0, text.length];
@@ -43,10 +43,10 @@ export function hideTooltip() {
   byId("tooltip").hidden = true;
 }
 
-// Distances below this are a click with an unsteady hand.
+// A pointer that moves less than this is clicking, not dragging.
 const DRAG_PIXELS = 4;
 
-// Tells hovering, clicking and dragging apart. `on` has `hover(x, y, event)`, `leave()`, `click(x, y)`,
+// Distinguishes hovering, clicking and dragging. `on` has `hover(x, y, event)`, `leave()`, `click(x, y)`,
 // `drag(dx, dy)`, `wheel(x, y, steps, event)`; places are in CSS pixels from the canvas's corner. A plain wheel scrolls
 // the page, and Ctrl (or a pinch, which browsers report as that) zooms the chart.
 export function followPointer(canvas, on) {

@@ -1,4 +1,4 @@
-// One card of the recording: its overview at once, every allocation once the rest of the page has been read.
+// One card of the recording: its overview is available at once, its allocations when the rest of the page has been read.
 //
 // Events are counted from 0. A moment is what is held after its event. `begin` and `end` of allocations are
 // events plus one, so that 0 can mean "older than the recording" and NEVER "lived to its end": an allocation
@@ -19,7 +19,7 @@ export class Card {
     this.place = place;
     this.groupCount = about.groups.length;
     this.totalBytes = about.gpu_total_bytes;
-    // On the card, but not from PyTorch's allocator in this process.
+    // Memory on the card outside PyTorch's allocator of this process.
     this.besideBytes = this.outside_bytes + this.other_processes_bytes;
     this.lastEvent = Math.max(0, this.events - 1);
     const column = (name) => readColumn(overview, `card${place}.${name}`);
@@ -39,7 +39,7 @@ export class Card {
     return this.ran_out?.event ?? this.peak_event;
   }
 
-  // After the last of the groups: rounding, and all that is reserved.
+  // After the groups: rounding, and reserved bytes.
   get roundingAt() {
     return this.groupCount;
   }
@@ -77,7 +77,7 @@ export class Card {
   samples(from, to, most) {
     const perSample = (to - from) / most;
     const exact = this.details !== null && perSample < this.events_per_stretch;
-    // The timeline, its small map and the map of addresses ask for the same again and again.
+    // The timeline, its small map and the address map ask for the same samples repeatedly.
     const key = `${from} ${to} ${most} ${exact}`;
     let samples = this.recentSamples.get(key);
     if (samples === undefined) {
@@ -113,8 +113,8 @@ export class Card {
   }
 }
 
-// Samples of a timeline as columns: which events they stand for, which of them was the highest moment, what
-// was held then, and the most that was reserved.
+// Samples of a timeline as columns: their range of events, the highest moment in it, what was held then, and the most
+// that was reserved.
 class Samples {
   constructor(valueCount, capacity) {
     this.length = 0;
@@ -141,7 +141,7 @@ function readPhases(column, events) {
   return { firstEvent, end, stage: column("phase_stage"), step: column("phase_step"), sums: null };
 }
 
-// What came, went and stayed in each stage comes with the allocations.
+// What was allocated, freed and kept in each stage comes with the allocations.
 function readPhaseSums(section, phases) {
   phases.sums = {};
   for (const name of ["before", "came", "went", "stayed", "peak", "peak_event"]) {
@@ -202,7 +202,7 @@ class Details {
     return this.originGroup[this.origin[i]];
   }
 
-  // For each event the allocation that began (plus one) or ended (minus that); 0 for what is neither.
+  // For each event, the allocation that began (its number plus one) or ended (the same, negated); 0 for other events.
   allocationOfEvents() {
     const at = new Int32Array(this.card.events);
     for (let i = 0; i < this.length; i++) {
@@ -212,8 +212,8 @@ class Details {
     return at;
   }
 
-  // Iterates all events once, and remembers what was held before each stretch of them. `add` and `apply` are the
-  // only sums that the browser makes again, so that any moment is exact; tests/page holds them equal to the ledger's.
+  // Iterates all events once, and stores what was held before each stretch of them. `add` and `apply` are the only sums
+  // that the browser computes again, so that any moment is exact; tests/page compares them with the ledger's.
   sweepOnce() {
     const { card } = this;
     const { valueCount, events_per_stretch: width } = card;
@@ -254,7 +254,7 @@ class Details {
     }
   }
 
-  // Calls `visit(event, values)` for every event from the first to before the last.
+  // Calls `visit(event, values)` for every event from the first up to, not including, the last.
   replay(from, to, visit) {
     const { valueCount, events_per_stretch: width } = this.card;
     const stretch = Math.floor(from / width);

@@ -1,4 +1,4 @@
-// Unpacks what is inside the page: base64, deflate, then a JSON document and columns of numbers.
+// Reads the data inside the page: base64, deflate, then a JSON document and columns of numbers.
 // crates/report/src/html/section.rs describes the layout.
 
 function bytesOfBase64(text) {
@@ -9,13 +9,13 @@ function bytesOfBase64(text) {
   return bytes;
 }
 
-// The parts of a section are decoded with a pause between them, so that the page answers meanwhile.
+// Decodes the parts of a section with pauses between them, so that the page stays responsive.
 export async function readSection(name) {
   const pieces = [];
-  // A list of its own, since the other shrinks with every element that goes.
+  // A copy, because the live list shrinks with every element that is removed.
   for (const element of [...document.getElementsByClassName(`data-${name}`)]) {
     pieces.push(bytesOfBase64(element.textContent));
-    // Half of the page's memory otherwise.
+    // Otherwise these texts would take half of the page's memory.
     element.remove();
     await pause();
   }
@@ -40,7 +40,7 @@ export function readColumn(section, name, Kind = Float64Array) {
   for (let i = 0; i < length; i++) {
     let byte = bytes[at++];
     let number = byte & 127;
-    // Multiplied, not shifted: shifts end at 32 bits.
+    // Multiplied instead of shifted, because shifts are limited to 32 bits.
     for (let scale = 128; byte >= 128; scale *= 128) {
       byte = bytes[at++];
       number += (byte & 127) * scale;

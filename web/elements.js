@@ -1,4 +1,4 @@
-// Makes elements. Everything from a recording becomes text here, never markup: names are other people's.
+// Creates elements. Everything from a recording becomes text, never markup, because its names are untrusted.
 
 // `attributes` may have `class`, `on` (listeners by event) and `style` (properties); the rest are set as they are.
 export function make(tag, attributes, ...children) {
@@ -25,7 +25,7 @@ export function swatch(colourName) {
   return make("span", { class: "swatch", style: { background: `var(--${colourName})` }, "aria-hidden": "true" });
 }
 
-// Says something to people who cannot see the charts.
+// Announces something to screen readers.
 export function announce(text) {
   byId("live").textContent = text;
 }

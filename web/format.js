@@ -1,4 +1,4 @@
-// Numbers as people read them. Sizes are binary units with two decimals, as in every report of GhostGPU.
+// Formats numbers. Sizes have binary units and two decimals, as in every report of GhostGPU.
 
 const UNITS = [
   [2 ** 40, "TiB"],
@@ -14,7 +14,7 @@ export function size(bytes) {
   return bytes === 1 ? "1 byte" : `${bytes} bytes`;
 }
 
-// By hand, not by the reader's locale: a report looks the same everywhere.
+// Independent of the reader's locale, so that a report looks the same everywhere.
 export function count(number) {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ",");
 }
@@ -35,7 +35,7 @@ export function hexadecimal(address) {
   return `0x${address.toString(16)}`;
 }
 
-// Round bytes for the marks of an axis: 1, 2 or 5 with a power of two's unit behind it.
+// The next round size for the marks of an axis: a small round number of a binary unit.
 export function roundBytesAtLeast(bytes) {
   let unit = 1;
   while (unit * 1024 <= bytes) unit *= 1024;

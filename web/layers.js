@@ -1,4 +1,4 @@
-// Repeated layers as one: modules whose paths differ in a number only.
+// Folds repeated layers: modules whose paths differ only in a number.
 
 const NUMBER = /^\d+$/;
 
@@ -8,7 +8,7 @@ export function layerPattern(path) {
   return parts.map((part, at) => (at > 0 && NUMBER.test(part) ? "*" : part)).join(".");
 }
 
-// Where a tree of modules has several numbers beside each other, one node stands for all of them.
+// If siblings in a tree of modules are numbers, one node replaces all of them.
 export function foldLayers(node) {
   const numbers = [...node.children.values()].filter((child) => child.category === null && NUMBER.test(child.label));
   if (node.path.length > 0 && numbers.length > 1) {

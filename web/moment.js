@@ -7,7 +7,7 @@ import { frameWords, ownFrames } from "./stack.js";
 
 export const OUTSIDE_MODULES = "outside any module";
 
-// What the numbers of origins stand for.
+// The names that the numbers of origins refer to.
 export class Names {
   constructor(section) {
     Object.assign(this, section.document);
@@ -27,7 +27,7 @@ export class Names {
     return [...(this.stacks[stack] ?? [])].map((id) => this.frame(id));
   }
 
-  // The line to blame: the innermost of the user's own code, else of a package, else any.
+  // The line that stands for a stack: the innermost of the user's own code, else of a package, else any.
   userFrame(stack) {
     const frames = this.stackFrames(stack);
     const of = (owner) => frames.find((frame) => frame.owner === owner);
@@ -39,13 +39,12 @@ export class Names {
   }
 }
 
-// The line that an origin is blamed on, in the terminal's words. Backward has no Python stack of its own: there its
-// operator and module.
+// The line of an origin, as in the terminal. Backward has no Python stack, so its operator and module are used instead.
 export function placeWords(page, origin) {
   return page.names.places[page.card.details.place[origin]] ?? "(unknown)";
 }
 
-// Where an origin is on the map of holders: in its module, by its group; without modules in its file, by its line.
+// The position of an origin in the treemap: in its module, by group; without modules, in its file, by line.
 export function holderPath(page, origin) {
   const { names } = page;
   const { details } = page.card;
@@ -62,7 +61,7 @@ function shortFile(file) {
   return file.split(/[/\\]/).pop() || "(no file)";
 }
 
-// What a block is labelled with where there is little room.
+// The label of a block if there is little room.
 export function shortWords(page, i) {
   const { names } = page;
   const { details } = page.card;
@@ -72,7 +71,7 @@ export function shortWords(page, i) {
   return frame ? `${shortFile(frame.file)}:${frame.line}` : "";
 }
 
-// Stream and pool of an origin; where both are the default, nothing is worth saying.
+// Stream and pool of an origin; empty if both are the default.
 export function poolWords(page, origin) {
   const { details } = page.card;
   const pool = details.pool[origin];
@@ -92,7 +91,7 @@ export function wholeStackWords(page, origin) {
   return frames.length === 0 ? placeWords(page, origin) : frames.map(frameWords).join(" ← ");
 }
 
-// "step 1, backward", for an event; nothing where nobody watched the script.
+// "step 1, backward", for an event; empty if stages were not recorded.
 export function stageWords(card, overview, event) {
   const at = card.phaseIndexAt(event);
   if (card.phases.firstEvent.length === 0) return "";
@@ -114,14 +113,14 @@ export function eventWords(card, overview, event) {
   return `event ${count(event)}${stage === "" ? "" : `, ${stage}`}`;
 }
 
-// Everything about one allocation, as words.
+// Everything about one allocation, as text.
 export function describeAllocation(page, i) {
   const { card, overview, names } = page;
   const details = card.details;
   const origin = details.origin[i];
   const [begin, end] = [details.begin[i], details.end[i]];
   return {
-    // Of a snapshot, the group is a line, which is said by itself.
+    // In a snapshot the group is a line, which is shown separately.
     category: page.isSnapshot ? "" : overview.document.groups[details.originGroup[origin]],
     colourName: overview.document.group_colours[details.originGroup[origin]],
     name: names.texts[details.name[origin]] || "",

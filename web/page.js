@@ -1,4 +1,4 @@
-// Puts the page together: first the timeline from the overview, then everything else.
+// Builds the page: first the timeline from the overview, then everything else.
 
 import { AddressMap } from "./addresses.js";
 import { Card } from "./card.js";
@@ -27,7 +27,7 @@ class Page {
     this.cards = [];
   }
 
-  // Shows a card with what is there of it, and then the rest.
+  // Shows what is already known about a card, then the rest.
   async open(place) {
     this.cards[place] ??= new Card(this.overview, place);
     const card = this.cards[place];
@@ -43,7 +43,7 @@ class Page {
     this.namesRead ??= readSection("names").then((section) => new Names(section));
     this.names = await this.namesRead;
     await card.loadDetails();
-    // Another card may have been chosen meanwhile.
+    // Another card may have been selected in the meantime.
     if (this.card !== card) return;
     fillWhenOpen("stages", () => stagesTable(this));
     this.addresses.load();
@@ -66,7 +66,7 @@ class Page {
     this.addresses.draw();
   }
 
-  // After a change of size or colours: what is shown stays.
+  // Draws again after a change of size or colours, with the same contents.
   redraw() {
     this.drawTimeline();
     if (this.addresses.packed === null) return;
@@ -82,7 +82,7 @@ class Page {
     Object.assign(caption.dataset, { from: this.view.from, to: this.view.to });
   }
 
-  // The segments are known only once every allocation is.
+  // Segments are known only after all allocations have been read.
   showComposition(segments) {
     const { view, card, overview } = this;
     const values = card.valuesAt(view.moment);
@@ -220,13 +220,13 @@ function segmentWords(page, address) {
   return around ? `, in the segment of ${size(around.to - around.from)} at ${hexadecimal(around.from)}` : "";
 }
 
-// The rest of the document stands behind this script.
+// The rest of the document comes after this script.
 function whenRead() {
   if (document.readyState !== "loading") return Promise.resolve();
   return new Promise((resolve) => addEventListener("DOMContentLoaded", resolve, { once: true }));
 }
 
-// Says what went wrong where people look, and passes it on to where developers do.
+// Shows what went wrong on the page, and logs it to the console.
 function reportTrouble(error) {
   const trouble = byId("trouble");
   const tooOld = typeof DecompressionStream === "undefined";
@@ -289,7 +289,7 @@ function connectChoices(page) {
   offer(fullestCard(page));
 }
 
-// What is shown first: the run that failed, and of ranks the one that had most.
+// What is shown first: the run that failed and, of several ranks, the one with the highest peak.
 function fullestCard(page) {
   const { cards } = page.overview.document;
   if (!cards[0].title.startsWith("rank")) return 0;

@@ -6,7 +6,7 @@ import { fittingText } from "./canvas.js";
 
 export const STAGE_STRIP = 17;
 
-// Stages as a strip below the axis, steps below that, as far as there is room to tell them apart.
+// Stages as a strip below the axis, and steps below that, as far as they can be distinguished.
 export function drawPhases(timeline) {
   const { card, view } = timeline.page;
   const first = Math.max(0, card.phaseIndexAt(view.from));
@@ -35,7 +35,7 @@ function drawStages(timeline, first, last) {
   }
 }
 
-// There may be a hundred thousand stages: they are counted first, and only what is shown is worked out.
+// There may be a hundred thousand stages, so they are counted first, and only those that are shown are computed.
 function drawSteps(timeline, first, last, hasStages) {
   const { context } = timeline;
   const { firstEvent, end, step } = timeline.page.card.phases;

@@ -1,7 +1,7 @@
 // Which ranges of addresses are reserved, while the changes of a recording are iterated in their order.
 //
-// A release may take a part of a range: unmapping works in pieces. There may be hundreds of thousands of
-// changes, so nothing here looks at all ranges for one of them.
+// A release may cover only a part of a range, because unmapping works in pieces. There may be hundreds of thousands of
+// changes, so no change may take a search of all ranges.
 
 import { upperBound } from "./search.js";
 
@@ -9,15 +9,15 @@ export class ReservedRanges {
   constructor(changes) {
     this.changes = changes;
     const { kind, address, bytes } = changes;
-    // Wherever a range can ever begin: where one was reserved, and behind what was released.
+    // All addresses at which a range may begin: where one was reserved, and after a released part.
     const begins = Float64Array.from(address, (each, i) => (kind[i] === 2 ? each + bytes[i] : each)).sort();
     this.begins = begins.filter((each, i) => i === 0 || each !== begins[i - 1]);
-    // Of the range that begins there: its end, 0 if there is none, and the event since which it is there.
+    // For the range that begins there: its end (0 if there is none), and the event that reserved it.
     this.ends = new Float64Array(this.begins.length);
     this.since = new Float64Array(this.begins.length);
   }
 
-  // Applies the changes up to an event; `closed(from, to, since, event)` hears of what is released.
+  // Applies the changes up to an event; `closed(from, to, since, event)` is called for every released range.
   follow(lastEvent, closed) {
     const { kind, event, address, bytes } = this.changes;
     for (let i = 0; i < kind.length && (kind[i] === 0 || event[i] <= lastEvent); i++) {
@@ -35,7 +35,7 @@ export class ReservedRanges {
 
   release(from, to, event, closed) {
     let at = upperBound(this.begins, from) - 1;
-    // Ranges do not overlap: only the next one below can reach into this.
+    // Ranges do not overlap, so only the next one below can reach into this one.
     while (at >= 0 && this.ends[at] === 0) at--;
     for (at = Math.max(0, at); at < this.begins.length && this.begins[at] < to; at++) {
       const [begin, end, since] = [this.begins[at], this.ends[at], this.since[at]];

@@ -1,6 +1,6 @@
-// Finding places in sorted columns.
+// Searches in sorted columns.
 
-// How many of the sorted values are not greater.
+// How many of the sorted values are not greater than a value.
 export function upperBound(sorted, value) {
   let [low, high] = [0, sorted.length];
   while (low < high) {

@@ -1,5 +1,5 @@
-// The segments at the moment, laid end to end in lines like a page of text: what is live in each, and what
-// is free. Free memory in a segment that also holds a live block cannot go back to the driver: hatched.
+// The segments at the moment, laid end to end in lines like a page of text, with live and free blocks. Free memory in a
+// segment that also has a live block cannot be returned to the driver and is hatched.
 
 import { allocationWords } from "./addresses.js";
 import { announce, byId, make, swatch } from "./elements.js";
@@ -11,11 +11,11 @@ import { followPointer, hideTooltip, prepare, showTooltip } from "./canvas.js";
 const LINE = 22;
 const BAR = 17;
 const MOST_LINES = 26;
-// Room between segments; less where there are very many, so that it never takes more than a share.
+// Space between segments; less if there are very many, so that it takes only a small share.
 const GAP = 2;
 const GAPS_SHARE = 0.1;
 
-// Each segment with its blocks, free ones included, in the order of addresses.
+// Each segment with its blocks, including free ones, in the order of addresses.
 export function segmentsOf(card, live, event) {
   const { details } = card;
   const segments = details.segmentsAt(event);
@@ -46,7 +46,7 @@ export function segmentsOf(card, live, event) {
   return segments;
 }
 
-// Of what is cached, what lies beside live blocks, and what would go back to the driver.
+// How much cached memory is in segments with live blocks, and how much could be returned to the driver.
 export function fragmentation(segments) {
   const sums = { stuck: 0, returnable: 0, largestFree: 0 };
   for (const segment of segments) {
@@ -87,7 +87,7 @@ export class SegmentMap {
   draw() {
     const width = this.canvas.getBoundingClientRect().width;
     const total = this.segments.reduce((sum, segment) => sum + segment.to - segment.from, 0);
-    // As few lines as needed for a block of a MiB to be a pixel or two, within reason.
+    // As few lines as needed for a block of 1 MiB to be a pixel or two wide, within limits.
     const lines = Math.min(MOST_LINES, Math.max(1, Math.ceil(total / (width * 0.5 * 2 ** 20))));
     this.gap = Math.min(GAP, (GAPS_SHARE * lines * width) / Math.max(1, this.segments.length));
     this.perPixel = Math.max(1, total / (lines * width - this.segments.length * this.gap));
@@ -114,7 +114,7 @@ export class SegmentMap {
     this.caption();
   }
 
-  // Breaks the segments into pieces of lines.
+  // Splits the segments at the ends of lines.
   lay(width) {
     this.pieces = [];
     let [x, line] = [0, 0];
@@ -221,7 +221,7 @@ export class SegmentMap {
   }
 }
 
-// What is in a block: its category, or the line that made it where nobody knows more.
+// What is in a block: its category or, if unknown, the line that made it.
 function blockWords(page, i) {
   const words = describeAllocation(page, i);
   return page.isSnapshot ? words.line : words.category;

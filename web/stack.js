@@ -10,7 +10,7 @@ export function frameWords({ file, line, functionName }) {
   return named ? `${file}:${line} in ${functionName}` : `${file}:${line}`;
 }
 
-// The frames that are shown without being asked for: the user's own, or all where there are none.
+// The frames that are shown unfolded: the user's own, or all if there are none.
 export function ownFrames(frames) {
   const own = frames.filter((frame) => frame.owner === "user");
   return own.length > 0 ? own : frames;

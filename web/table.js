@@ -1,4 +1,4 @@
-// A real table that can be sorted by any of its columns, and shows as many rows as were asked for.
+// An HTML table that can be sorted by any column, and shows a limited number of rows until more are requested.
 
 import { make } from "./elements.js";
 import { several } from "./format.js";
@@ -46,7 +46,7 @@ export function sortableTable(columns, rows, options) {
   return box;
 }
 
-// A row that stands for others: its last cell opens them.
+// A row that stands for others, which its last cell opens.
 function foldedRow(columns, row, isOpen, turn) {
   const line = bodyRow(columns, row, {});
   const last = line.lastElementChild;
@@ -87,7 +87,7 @@ function bodyRow(columns, row, options, kind) {
   );
   const choose = options.choose;
   if (!choose) return make("tr", { class: kind }, ...cells);
-  // The first cell's button is for the keyboard; the row for the pointer.
+  // The button in the first cell is for the keyboard, the row for the pointer.
   const text = cells[0].textContent;
   cells[0].replaceChildren(make("button", { type: "button" }, text));
   return make("tr", { class: "link", on: { click: () => choose(row) } }, ...cells);

@@ -1,4 +1,4 @@
-// The tables behind the charts. Those in a closed fold are made when it is opened.
+// The tables with the data of the charts. Those in a closed fold are built when it is opened.
 
 import { allocatedBytes, bands, cachedBytes } from "./timeline.js";
 import { byId, make, swatch } from "./elements.js";
@@ -70,7 +70,7 @@ export function compositionTable(page, values, segments) {
   );
 }
 
-// Fills a fold, now if it is open, else when it is opened.
+// Fills a fold: now if it is open, else when it is opened.
 export function fillWhenOpen(id, content) {
   const fold = byId(id);
   const fill = () => {
@@ -135,12 +135,12 @@ export function allocationsTable(page, live, zoomTo) {
   return [sortableTable(columns, live, { caption, choose })];
 }
 
-// Whether a recording calls anything by a name.
+// Whether a recording has any names.
 function hasNames(page) {
   return page.names.texts.length > 1;
 }
 
-// What the reader may group by: what can be known.
+// The groupings to choose from: those that the recording knows.
 function groupings(page) {
   if (!page.isSnapshot) return GROUPINGS;
   const named = hasNames(page) ? [GROUP_BY_NAME] : [];
@@ -161,18 +161,18 @@ const GROUPINGS = [
   ["category", (page, origin) => page.overview.document.groups[page.card.details.originGroup[origin]]],
 ];
 
-// What is held together, and by whom of those that a row stands for.
+// The sum of a row, and the sums of what it stands for.
 function newRow(key) {
   return { key, bytes: 0, requested: 0, blocks: 0, inside: new Map() };
 }
 
-// `layers.* ×32`; a row that stands for one thing has its name.
+// `layers.* ×32`; a row that stands for a single thing shows its name.
 function foldedTitle(row) {
   if (row.inside.size > 1) return `${row.key} ×${count(row.inside.size)}`;
   return row.inside.keys().next().value ?? row.key;
 }
 
-// Who holds how much, by what the reader asks for.
+// Who holds how much, by the selected grouping.
 export function holdersTable(page, live) {
   const { details } = page.card;
   const box = make("div");
@@ -222,7 +222,7 @@ export function segmentsTable(segments) {
   return [sortableTable(columns, segments, { caption: "Reserved at the chosen moment.", sortBy: 3 })];
 }
 
-// The figures on top: the peaks, which are exact.
+// The figures at the top: the exact peaks.
 export function figures(page) {
   const { card, overview } = page;
   const values = card.valuesAt(card.peak_event);

@@ -1,5 +1,5 @@
-// Light or dark: as the system says, until the reader chooses; and the colours for canvases, which cannot
-// read variables by themselves.
+// Light or dark: as the system prefers, until the reader chooses; and the colours for canvases, which cannot read CSS
+// variables.
 
 import { byId } from "./elements.js";
 
@@ -7,7 +7,7 @@ const STORED_THEME = "ghostgpu-theme";
 
 let palette = new Map();
 
-// Private windows refuse storage; then a choice lasts as long as the page.
+// Private windows refuse storage; then a choice lasts only as long as the page.
 function storedTheme() {
   try {
     return localStorage.getItem(STORED_THEME);
@@ -20,7 +20,7 @@ function storeTheme(theme) {
   try {
     localStorage.setItem(STORED_THEME, theme);
   } catch {
-    // Not stored, then.
+    // The choice is not stored.
   }
 }
 
@@ -39,13 +39,13 @@ export function colour(name) {
   return value;
 }
 
-// Black or white, whichever has the greater contrast on a colour of the palette, as the WCAG count it.
+// Black or white, whichever has the higher contrast (as defined by WCAG) on a colour of the palette.
 export function inkOn(name) {
   const [red, green, blue] = [1, 3, 5].map((at) => (parseInt(colour(name).slice(at, at + 2), 16) / 255) ** 2.2);
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#111111" : "#ffffff";
 }
 
-// Calls `changed` whenever every colour has changed.
+// Calls `changed` when the theme has changed.
 export function startTheme(changed) {
   const system = matchMedia("(prefers-color-scheme: dark)");
   const chosen = () => storedTheme() ?? (system.matches ? "dark" : "light");

@@ -11,13 +11,13 @@ const MARGIN_BOTTOM = 2 * STAGE_STRIP + 6;
 const MARGIN_TOP = 20;
 const MARGIN_RIGHT = 10;
 
-// Wide enough for "1,000 MiB"; the map of addresses has the same, so that both have their events in line.
+// Wide enough for "1,000 MiB". The address map uses the same width, so that the events of both are aligned.
 export function leftMargin(width) {
   return width < 500 ? 52 : 66;
 }
 
-// The bands from the bottom up: where each is in a moment's values, its colour, its words. What a recording cannot
-// know has none.
+// The bands from the bottom up, each with its index in a moment's values, its colour and its title. What a recording
+// cannot know has no band.
 export function bands(overview) {
   const { groups, group_colours: colours, source } = overview.document;
   const outside = { key: "outside", title: "CUDA context and libraries", of: (card) => card.outside_bytes - card.nccl_bytes };
@@ -47,7 +47,7 @@ export function cachedBytes(card, values) {
   return Math.max(0, values[card.reservedAt] - allocatedBytes(card, values));
 }
 
-// What is special about a moment, in a word or two.
+// What is special about a moment, in one or two words.
 export function momentName(card, moment) {
   if (moment === card.ran_out?.event) return "ran out of memory";
   return moment === card.peak_event ? "peak" : "moment";
@@ -101,10 +101,10 @@ export class Timeline {
     this.left = leftMargin(width);
     this.plotWidth = width - this.left - MARGIN_RIGHT;
     this.bottom = height - (card.phases.firstEvent.length > 0 ? MARGIN_BOTTOM : 6);
-    // A snapshot whose segments were not recorded has more live than reserved.
+    // In a snapshot without segments, more is live than reserved.
     const recorded = Math.max(card.reserved_peak_bytes, card.peak_allocated_bytes) + card.besideBytes;
     const needed = Math.max(recorded, this.failedHeight());
-    // A card much larger than the job would press the job to the floor: then its line is out of sight.
+    // If the card is much larger than the job, its line is not shown, because it would flatten the chart.
     this.showsCapacity = card.totalBytes > 0 && card.totalBytes <= 1.6 * needed;
     this.highest = 1.04 * Math.max(needed, this.showsCapacity ? card.totalBytes : 0, 1);
     this.bands = bands(overview);
@@ -127,7 +127,7 @@ export class Timeline {
     this.drawMinimap();
   }
 
-  // What the picture does not say by itself.
+  // Information that the chart does not show.
   caption() {
     const { card, view } = this.page;
     const [from, to] = [Math.floor(view.from), Math.max(0, Math.ceil(view.to) - 1)];
@@ -141,7 +141,7 @@ export class Timeline {
     return words.join(" ");
   }
 
-  // How high the request that failed would have gone; one that no card could hold is not drawn to scale.
+  // The height that the failed request would have reached; a request larger than any card is not drawn to scale.
   failedHeight() {
     const { card } = this.page;
     if (!card.ran_out) return 0;
@@ -168,7 +168,7 @@ export class Timeline {
     context.textAlign = "left";
   }
 
-  // One path a band: along the tops of its samples, and back along the tops of the band below.
+  // One path per band: along the tops of its samples, and back along the tops of the band below.
   drawBands(samples) {
     const { context, page } = this;
     const { card } = page;
@@ -230,7 +230,7 @@ export class Timeline {
     context.lineTo(right, y);
     context.stroke();
     context.setLineDash([]);
-    // On the side where the moment's own label is not.
+    // On the side opposite to the label of the moment.
     const isLate = this.x(page.view.moment) > (this.left + right) / 2;
     context.textAlign = isLate ? "left" : "right";
     context.fillStyle = colour("bad");
@@ -238,7 +238,7 @@ export class Timeline {
     context.textAlign = "left";
   }
 
-  // Readable on whatever lies below.
+  // Readable on any background.
   outlinedText(text, x, y) {
     const { context } = this;
     context.strokeStyle = colour("paper");
@@ -253,7 +253,7 @@ export class Timeline {
     let last = -Infinity;
     for (const [event] of page.card.out_of_memory) {
       const x = this.x(event + 0.5);
-      // A script that tries again and again: one mark for each place.
+      // A script may retry many times, so there is only one mark per position.
       if (x - last < 1 || x > this.left + this.plotWidth + 6) continue;
       last = x;
       context.fillStyle = colour("bad");
@@ -267,7 +267,7 @@ export class Timeline {
     this.drawFailedRequest();
   }
 
-  // What was asked for, on top of what was there.
+  // The failed request, on top of what was allocated.
   drawFailedRequest() {
     const { context, page } = this;
     const { ran_out: ranOut } = page.card;
@@ -277,7 +277,7 @@ export class Timeline {
     const top = this.y(this.failedHeight());
     const x = this.x(ranOut.event + 0.5);
     context.fillStyle = colour("bad");
-    // To the left, as it mostly is the last event.
+    // To the left, because it usually is the last event.
     context.fillRect(x - 8, top, 8, Math.max(3, bottom - top));
   }
 

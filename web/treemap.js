@@ -8,7 +8,7 @@ import { foldLayers } from "./layers.js";
 import { holderPath } from "./moment.js";
 
 const HEADER = 17;
-// Below this a module's inside cannot be told apart; it is drawn as one cell.
+// A smaller module is drawn as one cell, because its parts could not be distinguished.
 const SMALLEST_GROUP = [54, 40];
 const SMALLEST_CELL = 3;
 
@@ -16,10 +16,10 @@ const BY_MODULE =
   "by module: what belongs to a parameter is its module's, the rest is of the module that was running.";
 const BY_LINE = "by file and line: the innermost of the user's own code, else of a package, else of PyTorch.";
 
-// Layer 2 stands before layer 10.
+// Layer 2 comes before layer 10.
 const inOrder = new Intl.Collator("en", { numeric: true });
 
-// The tree of modules with their bytes. A module's own allocations are leaves, one for each group.
+// The tree of modules with their bytes. A module's own allocations are leaves, one per group.
 export function moduleTree(page, live) {
   const { details } = page.card;
   const root = node("everything", []);
@@ -42,7 +42,7 @@ export function moduleTree(page, live) {
       grow(at, bytes, blocks);
     });
     const category = details.originGroup[origin];
-    // Not a name that a module can have: it begins with a space.
+    // It begins with a space, so it cannot be the name of a module.
     const key = ` ${label}`;
     if (!at.children.has(key)) {
       const leaf = node(label, [...at.path, key]);
@@ -64,7 +64,7 @@ function grow(at, bytes, blocks) {
   at.blocks += blocks;
 }
 
-// A module with a single module inside is one step of a path, not a level: `bert.encoder.layer`.
+// A module that contains a single module is not a level of its own, but part of a path: `bert.encoder.layer`.
 function skipChain(start) {
   let at = start;
   let { label } = at;
@@ -77,7 +77,7 @@ function skipChain(start) {
   return { at, label: label.includes("*") ? `${label} ×${at.modules}` : label };
 }
 
-// The category with the most bytes below a node: the colour of what is too small to be taken apart.
+// The category with the most bytes below a node, which gives the colour of nodes that are too small to divide.
 function mainCategory(at) {
   const sums = new Map();
   const visit = (each) => {
@@ -88,7 +88,7 @@ function mainCategory(at) {
   return [...sums].sort((a, b) => b[1] - a[1])[0]?.[0] ?? 0;
 }
 
-// Rectangles for sizes (largest first) that fill a box, each as near to a square as it can be had.
+// Rectangles for sizes (largest first) that fill a box, each as close to a square as possible.
 function squarify(items, x, y, width, height) {
   const total = items.reduce((sum, item) => sum + item.bytes, 0);
   const placed = [];
@@ -131,7 +131,7 @@ export class Treemap {
     this.page = page;
     this.box = box;
     this.path = [];
-    // Layers that differ in their number only are one cell, until the reader asks for each.
+    // Layers that differ only in their number are one cell, until the reader unfolds them.
     this.folds = true;
     box.addEventListener("pointerleave", () => hideTooltip());
   }
@@ -150,7 +150,7 @@ export class Treemap {
     this.update(this.live);
   }
 
-  // The module that is shown; at another moment it may be gone, and then its nearest parent is.
+  // The module that is shown. If it holds nothing at another moment, its nearest parent is shown.
   shown() {
     let at = this.tree;
     for (const part of this.path) {

@@ -1,4 +1,4 @@
-// What is shown: a window of events, a moment, an allocation. Parts of the page listen for changes.
+// What is shown: a window of events, a moment, an allocation. The parts of the page listen for changes.
 
 export class View {
   constructor(card) {
@@ -11,7 +11,7 @@ export class View {
     this.pending = new Set();
   }
 
-  // Calls `listener(changes)` once a frame, with the names of what has changed.
+  // Calls `listener(changes)` once per frame, with the names of what has changed.
   listen(listener) {
     this.listeners.push(listener);
   }

@@ -1,4 +1,4 @@
-//! The code that a command runs, as far as it lies beside the script.
+//! The code that a command runs, as far as it is in the script's folder.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 use crate::key::size_and_time;
 
-/// Beyond this many files, or this deep, a folder is no longer looked through, and nothing is kept.
+/// A folder with more files, or deeper ones, is not searched, and its answers are not cached.
 const MOST_FILES: usize = 2_000;
 const MOST_DEPTH: usize = 8;
 
-/// Larger files are known by size and time alone.
+/// Larger files are identified only by size and time.
 const LONGEST_READ_BYTES: u64 = 4 << 20;
 
-/// Files whose names end so are part of a program. Answers, logs and plans that programs write are none.
+/// Extensions of files that belong to a program. Answers, logs and plans that programs write do not.
 const CODE: [&str; 5] = ["py", "ipynb", "sh", "yaml", "yml"];
 
-/// Folders that hold no code of a script's own.
+/// Folders without code of the script itself.
 const SKIPPED: [&str; 5] = [
     "__pycache__",
     "node_modules",
@@ -29,7 +29,7 @@ const SKIPPED: [&str; 5] = [
 
 type Files = BTreeMap<PathBuf, String>;
 
-/// The files that a command line names and the code around them. None where there are too many.
+/// The files that a command line names and the code around them; `None` if there are too many.
 pub fn code_of_command(words: &[OsString], folder: &Path) -> Option<Files> {
     let mut files = Files::new();
     for word in words {
@@ -41,7 +41,7 @@ pub fn code_of_command(words: &[OsString], folder: &Path) -> Option<Files> {
             }
         }
     }
-    // A module or a program: its code is somewhere below.
+    // For a module or a program, the code is somewhere below the current folder.
     if !files.keys().any(|path| is_code(path)) {
         add_folder(folder, MOST_DEPTH, &mut files)?;
     }
@@ -61,7 +61,7 @@ fn add_folder(folder: &Path, depth: usize, files: &mut Files) -> Option<()> {
             continue;
         }
         if entry.file_type().ok()?.is_dir() {
-            // An environment holds what is installed, which has versions.
+            // An environment has installed packages, whose versions are part of the key.
             if !path.join("pyvenv.cfg").exists() {
                 add_folder(&path, depth.checked_sub(1)?, files)?;
             }

@@ -1,4 +1,4 @@
-//! What an answer was made of.
+//! What an answer depends on.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code_files::code_of_command;
 
-/// Variables with these beginnings reach the script and change what torch does.
+/// Prefixes of environment variables that change what torch does in the script.
 const STEERING: [&str; 7] = [
     "PYTORCH_",
     "TORCH",
@@ -29,8 +29,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of everything that a command started in `folder` is seen to depend on. None where there is too much of
-    /// it to tell.
+    /// The key of everything that a command started in `folder` visibly depends on; `None` if there are too many files.
     pub fn of_command(
         words: &[OsString],
         folder: &Path,
@@ -52,18 +51,18 @@ impl Key {
         Some(key.with("folder", format!("{folder:?}")).with_words(words))
     }
 
-    /// Another command line of the same program: the code stays.
+    /// The key of another command line with the same code.
     pub fn with_words(self, words: &[OsString]) -> Self {
         self.with("words", format!("{words:?}"))
     }
 
-    /// Something else that the answer depends on.
+    /// Adds something else that the answer depends on.
     pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.parts.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The name of its file. Another version of Rust may choose another one, which costs a rehearsal.
+    /// The name of its file. Another version of Rust may compute another one, which costs a rehearsal.
     pub(crate) fn name(&self) -> String {
         let mut hasher = DefaultHasher::new();
         self.parts.hash(&mut hasher);
@@ -73,7 +72,7 @@ impl Key {
     }
 }
 
-/// What tells a large or compiled file from another one at its place without reading it.
+/// Identifies a version of a large or compiled file without reading it.
 pub fn size_and_time(path: &Path) -> Option<String> {
     let metadata = fs::metadata(path).ok()?;
     let modified = metadata.modified().ok()?;

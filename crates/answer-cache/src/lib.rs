@@ -1,9 +1,9 @@
-//! Answers that were given before.
+//! A cache of answers.
 //!
-//! An answer holds for what it was made of: the command and the code around it, the variables that steer torch, and
-//! what the caller adds (the question, the card, versions). All of that is the [`Key`]. It is kept beside the answer
-//! and compared whole, so a collision of names costs a rehearsal and never gives a wrong answer. What a script reads
-//! from elsewhere (data, installed packages) is not in it: `--fresh` is for that.
+//! An answer is valid for what it was made from: the command and the code around it, the variables that affect torch, and
+//! what the caller adds (the question, the card, versions). All of that is the [`Key`]. It is stored with the answer and
+//! compared as a whole, so a collision of file names costs a rehearsal but never gives a wrong answer. What a script
+//! reads from elsewhere (data, installed packages) is not part of it; `--fresh` ignores the cache in such cases.
 
 mod code_files;
 mod key;
@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 
 pub use key::{Key, size_and_time};
 
-/// A folder with one file for each answer.
+/// A folder with one file per answer.
 #[derive(Clone, Debug)]
 pub struct AnswerCache {
-    /// None where there is nowhere to keep anything.
+    /// `None` if there is no folder for a cache.
     folder: Option<PathBuf>,
     is_read: bool,
 }
@@ -37,7 +37,7 @@ struct Read<T> {
 }
 
 impl AnswerCache {
-    /// A cache that is not read still keeps what is found, for the next time.
+    /// A cache that is not read still stores new answers for the next time.
     pub fn new(folder: Option<PathBuf>, is_read: bool) -> Self {
         Self { folder, is_read }
     }
@@ -48,7 +48,7 @@ impl AnswerCache {
         (entry.key == *key).then_some(entry.answer)
     }
 
-    /// What cannot be written is asked again the next time, and that is all.
+    /// Stores an answer. If that fails, the question is simply answered again the next time.
     pub fn keep<T: Serialize>(&self, key: &Key, answer: &T) {
         let written = || -> Option<()> {
             let path = self.path(key)?;

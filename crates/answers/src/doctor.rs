@@ -1,4 +1,4 @@
-//! What doctor found, whether it works together, and what to do if not.
+//! What `doctor` found, whether rehearsals work, and what to do if not.
 
 use ghostgpu_rehearse::diagnosis::{Check, Diagnosis, State};
 use ghostgpu_symbols::SymbolSurvey;
@@ -6,9 +6,9 @@ use ghostgpu_text::{Table, wrap};
 use serde::Serialize;
 
 use crate::in_json;
-use crate::look::{Colour, Detail, Look};
+use crate::style::{Colour, Detail, Style};
 
-/// A field that is added keeps the version; `docs/doctor-json.md` describes them.
+/// Adding a field keeps the version; `docs/doctor-json.md` describes them.
 const SCHEMA: &str = "ghostgpu.doctor/1";
 
 #[derive(Serialize)]
@@ -18,20 +18,20 @@ struct Document<'a> {
     diagnosis: &'a Diagnosis,
 }
 
-/// As much as is asked for.
-pub fn text(diagnosis: &Diagnosis, look: Look) -> String {
+/// The text in the requested detail.
+pub fn text(diagnosis: &Diagnosis, style: Style) -> String {
     let conclusion = match diagnosis.is_usable {
         true => "rehearsals work here",
         false => "rehearsals do not work here: see the lines marked `broken`",
     };
-    if look.detail == Detail::Quiet {
+    if style.detail == Detail::Quiet {
         return format!("{conclusion}\n");
     }
     let mut text = String::new();
     for check in &diagnosis.checks {
-        text.push_str(&one_check(check, look));
+        text.push_str(&one_check(check, style));
     }
-    if let (Some(survey), Detail::Everything) = (&diagnosis.symbols, look.detail) {
+    if let (Some(survey), Detail::Everything) = (&diagnosis.symbols, style.detail) {
         text.push_str(&format!("\n{}", imports(survey).render()));
     }
     text.push_str(&format!("\n{conclusion}\n"));
@@ -47,14 +47,14 @@ pub fn json(diagnosis: &Diagnosis) -> serde_json::Result<String> {
 }
 
 /// The state, what was found, and below it what to do.
-fn one_check(check: &Check, look: Look) -> String {
+fn one_check(check: &Check, style: Style) -> String {
     const INDENT: usize = 26;
     let (mark, colour) = match check.state {
         State::Good => ("ok", Colour::Good),
         State::Limited => ("limited", Colour::Unknown),
         State::Broken => ("broken", Colour::Bad),
     };
-    let width = look.width.saturating_sub(INDENT);
+    let width = style.width.saturating_sub(INDENT);
     let advice = check.advice.as_ref().map(|advice| format!("-> {advice}"));
     let findings = wrap(&check.finding, width).into_iter();
     let lines = findings.chain(advice.iter().flat_map(|advice| wrap(advice, width)));
@@ -63,7 +63,7 @@ fn one_check(check: &Check, look: Look) -> String {
         text.push_str(&match index {
             0 => {
                 let first = format!("{mark:<8}{:<18}{line}", check.name);
-                look.paint_label(mark, colour, &first)
+                style.paint_label(mark, colour, &first)
             }
             _ => format!("{:INDENT$}{line}", ""),
         });
@@ -99,7 +99,7 @@ fn imports(survey: &SymbolSurvey) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::look::PLAIN;
+    use crate::style::PLAIN;
     use ghostgpu_symbols::SymbolSurvey;
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
             ],
             symbols: Some(survey),
         };
-        let full = Look {
+        let full = Style {
             detail: Detail::Everything,
             ..PLAIN
         };

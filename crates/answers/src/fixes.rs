@@ -4,15 +4,15 @@ use ghostgpu_plan::fixes::{Measured, Variant};
 use serde_json::{Value, json};
 
 use crate::headline::{Headline, word};
-use crate::look::{Detail, Look};
+use crate::style::{Detail, Style};
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::Peaks;
 use ghostgpu_text::{Table, human, shortened};
 
-/// Width of what stands beside the name of a fix.
+/// Width of the columns next to the name of a fix.
 const BESIDE_NAME: usize = 38;
 
-/// The figures of a run, or of one with unlimited memory.
+/// The peaks of a version; if it does not fit, those with the smallest memory with which it completes.
 fn peaks_of(run: &Measured) -> Option<&Peaks> {
     match run {
         Measured::Ended { peaks, .. } => Some(peaks),
@@ -29,7 +29,7 @@ pub struct Answer {
     pub gpu_total_bytes: u64,
     pub steps: Option<u64>,
     pub runs: Vec<(Variant, Measured)>,
-    /// The words of `ghostgpu lint` that apply all fixes: `--fix train.py`.
+    /// The arguments of `ghostgpu lint` that apply all fixes: `--fix train.py`.
     pub applies: String,
 }
 
@@ -40,8 +40,8 @@ impl Answer {
         last.map_or(Verdict::NotKnown, |(_, run)| run.verdict())
     }
 
-    /// What to do: all fixes if the script passes with them, else the one with which it passes and takes
-    /// least; none if it passes with none.
+    /// The version to recommend: all fixes if the script passes with them, else the passing one that takes least; `None`
+    /// if none passes.
     fn recommended(&self) -> Option<(&Variant, &Measured)> {
         let changed = self.runs.iter().skip(1);
         let passing: Vec<&(Variant, Measured)> = changed.filter(|(_, run)| run.passes()).collect();
@@ -77,12 +77,12 @@ impl Answer {
         self.runs.first().and_then(|(_, run)| peaks_of(run))
     }
 
-    pub fn text(&self, look: Look) -> String {
+    pub fn text(&self, style: Style) -> String {
         let headline = self.headline();
-        if look.detail == Detail::Quiet {
-            return headline.alone(look);
+        if style.detail == Detail::Quiet {
+            return headline.alone(style);
         }
-        let mut sheet = look.sheet();
+        let mut sheet = style.sheet();
         headline.add(&mut sheet);
         if let (Some(before), Some((_, last))) = (self.before(), self.runs.last())
             && let Some(after) = peaks_of(last)
@@ -97,7 +97,7 @@ impl Answer {
             );
         }
         sheet.paragraph("recommended", &self.advice());
-        match look.detail {
+        match style.detail {
             Detail::Everything => {
                 sheet.table("rehearsed", &self.full_table());
                 sheet.list("problems", &self.problems());
@@ -114,7 +114,7 @@ impl Answer {
             "steps",
             &format!("{steps}; what grows from step to step saves more with more of them (--full)"),
         );
-        headline.paint(&sheet, look)
+        headline.paint(&sheet, style)
     }
 
     fn headline(&self) -> Headline {
@@ -141,7 +141,7 @@ impl Answer {
         headline
     }
 
-    /// What is on the card, for each text of the script.
+    /// What is on the card, for each version of the script.
     fn short_table(&self, width: usize) -> Table {
         let mut table = Table::new(&["", ">on card", ">saved", ""]);
         for (variant, run) in &self.runs {
@@ -167,7 +167,7 @@ impl Answer {
         table
     }
 
-    /// Allocated, what that saves, on card, what that saves.
+    /// The columns "allocated", "saved", "on card" and "saved".
     fn figures(&self, variant: &Variant, run: &Measured) -> [String; 4] {
         let Some(peaks) = peaks_of(run) else {
             let unknown = || "unknown".to_owned();
@@ -185,7 +185,7 @@ impl Answer {
         ]
     }
 
-    /// Where memory ran out and why the script failed, for each text of it.
+    /// Where memory ran out or why the script failed, for each version of the script.
     fn problems(&self) -> Vec<String> {
         let problem = |(variant, run): &(Variant, Measured)| match run {
             Measured::Ended { judgement, .. } if judgement.verdict == Verdict::Fits => None,
@@ -273,7 +273,7 @@ fn outcome(run: &Measured) -> &'static str {
     }
 }
 
-/// `1.50 GiB`, `nothing`, `-20.00 MiB` where more is taken.
+/// `1.50 GiB`, `nothing`, or `-20.00 MiB` if it takes more.
 fn difference(old: u64, new: u64) -> String {
     match old.cmp(&new) {
         std::cmp::Ordering::Equal => "nothing".to_owned(),
@@ -285,7 +285,7 @@ fn difference(old: u64, new: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::look::{PLAIN, assert_fits_one_screen};
+    use crate::style::{PLAIN, assert_fits_one_screen};
     use ghostgpu_plan::verdict::Judgement;
     use ghostgpu_rehearse::{OutOfMemory, Reason};
 
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn runs_are_told_in_full_or_in_one_line() {
-        let with = |detail| answer().text(Look { detail, ..PLAIN });
+        let with = |detail| answer().text(Style { detail, ..PLAIN });
         insta::assert_snapshot!(with(Detail::Everything));
         assert_eq!(with(Detail::Quiet).lines().count(), 1);
     }

@@ -4,15 +4,15 @@ use ghostgpu_device::Card;
 use ghostgpu_text::{Table, human};
 use serde_json::{Value, json};
 
-use crate::look::{Detail, Look};
+use crate::style::{Detail, Style};
 
-/// A field that is added keeps the version; `docs/gpus-json.md` describes them.
+/// Adding a field keeps the version; `docs/gpus-json.md` describes them.
 const SCHEMA: &str = "ghostgpu.gpus/1";
 
 /// Width of memory and capability, with the gaps around them.
 const FIGURES_WIDTH: usize = 26;
 
-/// What people type: one word where there is one.
+/// The name that people type: a single word if there is one.
 pub fn short_name(card: &Card) -> String {
     match card.aliases.first() {
         Some(alias) => (*alias).to_owned(),
@@ -26,11 +26,11 @@ pub fn json(cards: &[&Card]) -> Value {
     json!({"schema": SCHEMA, "cards": list})
 }
 
-/// What one looks for: the name to type and the memory; the rest with `--verbose`.
-pub fn text(cards: &[&Card], look: Look) -> String {
-    match look.detail {
+/// The name to type and the memory; `--verbose` shows the rest.
+pub fn text(cards: &[&Card], style: Style) -> String {
+    match style.detail {
         Detail::Everything => full_table(cards).render(),
-        Detail::Screen => short_table(cards, look.width).render(),
+        Detail::Screen => short_table(cards, style.width).render(),
         Detail::Quiet => cards
             .iter()
             .map(|card| format!("{}\n", card.name))
@@ -112,14 +112,14 @@ fn card_json(card: &Card) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::look::PLAIN;
+    use crate::style::PLAIN;
     use ghostgpu_device::Catalogue;
 
     #[test]
     fn the_table_has_one_row_per_card_and_a_heading() {
         let cards: Vec<&Card> = Catalogue::builtin().cards().iter().collect();
         for detail in [Detail::Screen, Detail::Everything] {
-            let table = text(&cards, Look { detail, ..PLAIN });
+            let table = text(&cards, Style { detail, ..PLAIN });
             assert_eq!(table.lines().count(), cards.len() + 1);
         }
         let table = text(&cards, PLAIN);

@@ -1,11 +1,11 @@
-//! How memory grows with batch and sequence, as JSON and as people read it.
+//! How memory grows with batch and sequence, as JSON and as text.
 
 use ghostgpu_plan::growth::{Growth, Scaling as Measured, Series};
 use ghostgpu_rehearse::{Outcome, Peaks};
 use ghostgpu_text::{grouped, human};
 use serde::Serialize;
 
-use crate::look::Look;
+use crate::style::Style;
 
 /// The part of the answer about growth.
 #[derive(Debug, Serialize)]
@@ -14,16 +14,16 @@ pub struct Scaling {
     sequence: Sizes,
 }
 
-/// What was rehearsed of one size, and what follows from it.
+/// The rehearsals of one kind of size, and the growth that follows from them.
 #[derive(Debug, Default, Serialize)]
 struct Sizes {
     /// Where the size was set, in words.
     set_through: Option<String>,
-    /// The job's own.
+    /// The job's own size.
     own: Option<u64>,
-    /// In rising order.
+    /// In ascending order.
     rehearsed: Vec<RehearsedSize>,
-    /// How peak allocated grows.
+    /// How peak allocated memory grows.
     growth: Option<Growth>,
     unknown_because: Option<String>,
 }
@@ -46,9 +46,9 @@ impl Scaling {
         }
     }
 
-    /// The end of the text.
-    pub fn text(&self, look: Look) -> String {
-        let mut sheet = look.sheet();
+    /// The section about growth, at the end of the text.
+    pub fn text(&self, style: Style) -> String {
+        let mut sheet = style.sheet();
         sheet.list("by batch", &self.batch.sentences("batch", "sample"));
         sheet.list("by sequence", &self.sequence.sentences("sequence", "token"));
         sheet.render()
@@ -128,7 +128,7 @@ impl RehearsedSize {
     }
 }
 
-/// What is known about growth, and how well, in sentences.
+/// Sentences about the growth, and how certain it is.
 pub fn growth_sentences(growth: &Growth, size: &str, one: &str) -> Vec<String> {
     let each = growth.bytes_each.max(0) as u64;
     let (from, to) = (growth.linear_from, growth.linear_to);

@@ -1,18 +1,18 @@
-//! What every answer begins with: does it fit, how much does it need, how much is left?
+//! The first line of every answer: does it fit, how much does it need, how much is left?
 
 use std::borrow::Cow;
 
 use ghostgpu_text::{human, wrap};
 
 use crate::fits::Answer;
-use crate::look::{Colour, Look};
+use crate::style::{Colour, Style};
 use ghostgpu_recording::Verdict;
 use ghostgpu_text::Sheet;
 
-/// What the first line says.
+/// The first line of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headline {
-    /// Stands in the column of labels.
+    /// The word in the column of labels.
     pub word: Cow<'static, str>,
     pub colour: Colour,
     pub text: String,
@@ -28,7 +28,7 @@ impl Headline {
         Self::plain(Verdict::Fits, text)
     }
 
-    /// Of a job that ended, by its verdict.
+    /// The headline of a job that completed, by its verdict.
     pub fn judged(verdict: Verdict, needed_bytes: u64, card: &str, total_bytes: u64) -> Self {
         let fitting = Self::fitting(needed_bytes, card, total_bytes, 1);
         let mut line = Self::plain(verdict, fitting.text);
@@ -79,16 +79,16 @@ impl Headline {
         sheet.paragraph(&self.word, &self.text);
     }
 
-    /// The line alone, for `--quiet`; it is not wrapped.
-    pub fn alone(&self, look: Look) -> String {
-        let mut sheet = look.sheet();
+    /// Only this line, for `--quiet`; it is not wrapped.
+    pub fn alone(&self, style: Style) -> String {
+        let mut sheet = style.sheet();
         sheet.section(&self.word, [self.text.clone()]);
-        self.paint(&sheet, look)
+        self.paint(&sheet, style)
     }
 
     /// A sheet that begins with this line, with its word in colour.
-    pub fn paint(&self, sheet: &Sheet, look: Look) -> String {
-        look.paint_label(&self.word, self.colour, &sheet.render())
+    pub fn paint(&self, sheet: &Sheet, style: Style) -> String {
+        style.paint_label(&self.word, self.colour, &sheet.render())
     }
 }
 
@@ -97,7 +97,7 @@ impl Headline {
 pub struct VerdictHeadline {
     line: Headline,
     detail: Option<String>,
-    /// What follows the headline says it too, and more of it.
+    /// The text after the headline says the same in more detail.
     is_detail_below: bool,
 }
 
@@ -125,7 +125,7 @@ impl VerdictHeadline {
         }
     }
 
-    /// Adds it to a sheet: on one line where there is room, else the detail below.
+    /// Adds it to a sheet: on one line if there is room, else with the detail below.
     pub fn add(&self, sheet: &mut Sheet) {
         let width = sheet.text_width();
         let text = &self.line.text;
@@ -140,11 +140,11 @@ impl VerdictHeadline {
         sheet.section(&self.line.word, lines);
     }
 
-    /// It alone, for `--quiet`: one line, which is not wrapped.
-    pub fn alone(&self, look: Look) -> String {
-        let mut sheet = look.sheet();
+    /// Only the headline, for `--quiet`: one line, which is not wrapped.
+    pub fn alone(&self, style: Style) -> String {
+        let mut sheet = style.sheet();
         sheet.section(&self.line.word, [self.in_one_line()]);
-        self.paint(&sheet, look)
+        self.paint(&sheet, style)
     }
 
     fn in_one_line(&self) -> String {
@@ -155,17 +155,17 @@ impl VerdictHeadline {
     }
 
     /// A sheet that begins with it, with its word in colour.
-    pub fn paint(&self, sheet: &Sheet, look: Look) -> String {
-        self.paint_text(&sheet.render(), look)
+    pub fn paint(&self, sheet: &Sheet, style: Style) -> String {
+        self.paint_text(&sheet.render(), style)
     }
 
     /// A text that begins with it, with its word in colour.
-    pub fn paint_text(&self, text: &str, look: Look) -> String {
-        look.paint_label(&self.line.word, self.line.colour, text)
+    pub fn paint_text(&self, text: &str, style: Style) -> String {
+        style.paint_label(&self.line.word, self.line.colour, text)
     }
 }
 
-/// The word for a verdict, which stands in the column of labels.
+/// The word for a verdict in the column of labels.
 pub(crate) fn word(verdict: Verdict) -> (&'static str, Colour) {
     match verdict {
         Verdict::Fits => ("fits", Colour::Good),
@@ -185,7 +185,7 @@ pub(crate) fn word(verdict: Verdict) -> (&'static str, Colour) {
 
 /// `needs 5.21 GiB of 11.76 GiB (GeForce RTX 3060)`.
 fn needs(how: &str, answer: &Answer) -> String {
-    // What a job took is not what it needs: less may be enough.
+    // If the need is unknown, the peak is given instead; less may be enough.
     let (how, bytes) = match answer.needed_device_bytes {
         Some(bytes) => (how, bytes),
         None => ("took", answer.peak_device_bytes),
@@ -198,7 +198,7 @@ fn needs(how: &str, answer: &Answer) -> String {
     )
 }
 
-/// What the job may have, and of which card.
+/// The memory that the job may use, and the card.
 fn cards(name: &str, total_bytes: u64, count: usize, reserve_bytes: u64) -> String {
     let capacity = human(total_bytes.saturating_sub(reserve_bytes));
     let name = short_name(name);
@@ -209,7 +209,7 @@ fn cards(name: &str, total_bytes: u64, count: usize, reserve_bytes: u64) -> Stri
     format!("{capacity} ({})", less(&name, reserve_bytes))
 }
 
-/// A card of which others use a part.
+/// The card's name, with what others use of it.
 fn less(name: &str, reserve_bytes: u64) -> String {
     match reserve_bytes {
         0 => name.to_owned(),
@@ -217,7 +217,7 @@ fn less(name: &str, reserve_bytes: u64) -> String {
     }
 }
 
-/// A card's name without its vendor's: all of them have one.
+/// A card's name without the vendor, which is the same for all.
 fn short_name(name: &str) -> &str {
     name.strip_prefix("NVIDIA ").unwrap_or(name)
 }

@@ -1,11 +1,11 @@
-//! One job on several machines: what each of them recorded of its own ranks, put together.
+//! One job on several machines: joins the recordings that each machine made of its own ranks.
 
 use ghostgpu_recording::{Answer, Recording, Verdict};
 
 use crate::ranks::{NotRun, grounds_in_words};
 
-/// The recording of the whole job, of those of its machines, each with the name of its file. What does not belong
-/// together is told in a sentence.
+/// Joins the recordings of all machines, each with the name of its file, into that of the whole job. The error is a
+/// sentence that says which files do not belong together.
 pub fn joined(machines: Vec<(String, Recording)>) -> Result<Recording, String> {
     let mut answers = Vec::new();
     let mut job: Option<(String, Recording)> = None;
@@ -61,7 +61,7 @@ fn check(first: &str, job: &Recording, name: &str, other: &Recording) -> Result<
     }
 }
 
-/// How much worse one verdict is than another.
+/// Ranks verdicts, the worst highest.
 fn severity(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Fits => 0,
@@ -73,7 +73,7 @@ fn severity(verdict: Verdict) -> u8 {
     }
 }
 
-/// The job fits if it fits on every machine: the answer is that of the worst, with the ranks of all.
+/// A job fits only if it fits on every machine, so this is the worst answer, with the ranks of all machines.
 fn answer_of_all(answers: Vec<Answer>) -> Option<Answer> {
     let weight = |answer: &&Answer| (severity(answer.verdict), answer.peak_device_bytes);
     // The first of equals.
@@ -86,7 +86,7 @@ fn answer_of_all(answers: Vec<Answer>) -> Option<Answer> {
     all.peak_device_bytes = most(|one| Some(one.peak_device_bytes)).unwrap_or(0);
     all.needed_device_bytes = most(|one| one.needed_device_bytes);
     all.headroom_bytes = answers.iter().filter_map(|one| one.headroom_bytes).min();
-    // Their numbers are those of one machine.
+    // Device numbers are only valid within one machine.
     all.devices.clear();
     let mut sentences: Vec<String> = Vec::new();
     for one in &answers {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_how_many_ranks_are_still_missing() {
+    fn the_number_of_missing_ranks_is_given() {
         let job = put_together(vec![machine([0, 3], Verdict::Fits, 7)]).expect("one machine");
         let answer = job.about.answer.expect("an answer");
         assert!(answer.assumptions[0].starts_with("2 of 4 ranks were run"));

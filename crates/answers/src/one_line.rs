@@ -2,20 +2,20 @@
 
 use ghostgpu_text::{Sheet, columns};
 
-/// More are counted, not shown, even where there is room.
+/// At most this many are shown, even if there is room for more.
 const MOST_SENTENCES: usize = 4;
 
-/// Adds the first of the sentences, each on one line, and how many more there are.
+/// Adds the first sentences, each on one line, and the number of the others.
 pub fn add(sheet: &mut Sheet, label: &str, sentences: &[String]) {
     add_at_most(sheet, label, sentences, MOST_SENTENCES);
 }
 
-/// The same with `most` lines, and one that counts the others.
+/// The same with at most `most` sentences.
 pub fn add_at_most(sheet: &mut Sheet, label: &str, sentences: &[String], most: usize) {
     let width = sheet.text_width();
     let most = most.min(MOST_SENTENCES);
     let shown = match sentences.len() {
-        // A line that says "1 more" is as long as the one that it stands for.
+        // A line that says "1 more" takes as much room as the sentence itself.
         count if count == most + 1 => count,
         _ => most,
     };
@@ -31,7 +31,7 @@ pub fn add_at_most(sheet: &mut Sheet, label: &str, sentences: &[String], most: u
     sheet.section(label, lines);
 }
 
-/// A sentence that is too long ends after a clause, or else after a word, with `…`.
+/// A sentence on one line. If it is too long, it is cut after a clause, or else after a word, and ends with `…`.
 pub fn one_line(sentence: &str, width: usize) -> String {
     const ENDS_OF_CLAUSES: [&str; 6] = [": ", "; ", ", so ", ", because ", " because ", " ("];
     let all_columns = width;
@@ -39,9 +39,9 @@ pub fn one_line(sentence: &str, width: usize) -> String {
     if columns(&sentence) <= width {
         return sentence;
     }
-    // Wide characters leave room for fewer.
+    // Wide characters take two columns, so fewer of them fit.
     let width = (width * sentence.chars().count() / columns(&sentence)).min(width);
-    // Room for a blank and the sign.
+    // Room for a space and `…`.
     let room = width.saturating_sub(2);
     let cut = sentence
         .char_indices()
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_counted() {
+    fn sentences_that_are_not_shown_are_counted() {
         let shown = |count: usize| {
             let mut sheet = Sheet::default();
             let sentences: Vec<String> = (0..count).map(|each| format!("s{each}")).collect();

@@ -5,9 +5,9 @@ use ghostgpu_ledger::{Accounts, CardLedger, Growth, Place, Places};
 use ghostgpu_text::{Sheet, Table, grouped, human, shortened};
 
 use crate::breakdown::{percent, place, short_title, when};
-use crate::look::Look;
+use crate::style::Style;
 
-/// More parts are one row together.
+/// How many parts are listed; the others share one row.
 pub const MOST_PARTS: usize = 5;
 
 /// `1.50 GiB allocated, 1.62 GiB reserved, 2.10 GiB on card`.
@@ -21,12 +21,12 @@ pub fn figures(allocated: Option<u64>, reserved: Option<u64>, on_card: u64) -> S
     )
 }
 
-/// When the peak was, and its parts, the largest first; `circumstance` says what was special about it.
+/// Adds when the peak was, and its parts, the largest first. `circumstance` says what was special about the run.
 pub fn add_parts(sheet: &mut Sheet, ledger: &CardLedger, circumstance: &str) {
     add_largest_parts(sheet, ledger, circumstance, MOST_PARTS);
 }
 
-/// The same with so many parts; more are one row together.
+/// The same with at most `most` parts; the others share one row.
 pub fn add_largest_parts(sheet: &mut Sheet, ledger: &CardLedger, circumstance: &str, most: usize) {
     let moment = ledger.peak().moment;
     let accounts = ledger.accounts(moment);
@@ -42,13 +42,13 @@ pub fn add_largest_parts(sheet: &mut Sheet, ledger: &CardLedger, circumstance: &
 fn parts(accounts: &Accounts, most: usize) -> Table {
     let total = accounts.on_card_bytes();
     let mut parts: Vec<_> = accounts.parts().filter(|(_, bytes)| *bytes > 0).collect();
-    // Equal ones keep their order.
+    // The stable sort keeps equal parts in their order.
     parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     let mut table = Table::new(&["", ">", ">"]);
     let mut add = |title: &str, bytes: u64| {
         table.push(vec![title.to_owned(), human(bytes), percent(bytes, total)]);
     };
-    // A row for one part would only hide its name.
+    // If only one part is left, its own row is more useful than a row for "others".
     let shown = match parts.len() {
         count if count == most + 1 => count,
         _ => most,
@@ -64,9 +64,9 @@ fn parts(accounts: &Accounts, most: usize) -> Table {
 }
 
 /// The line whose allocations hold most at the peak.
-pub fn add_largest_line(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
+pub fn add_largest_line(sheet: &mut Sheet, ledger: &CardLedger, style: Style) {
     let sums = ledger.by_place(ledger.peak().moment);
-    // What has no line in Python has no place to go to.
+    // Only lines of Python code are places that the user can go to.
     let largest = sums.iter().find(|sum| matches!(sum.place, Place::Line(_)));
     let Some(largest) = largest else { return };
     let places = Places::of(ledger.recording(), ledger.card());
@@ -79,7 +79,7 @@ pub fn add_largest_line(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
         human(bytes),
         percent(bytes, total)
     );
-    let place = place(&places, &largest.place, look);
+    let place = place(&places, &largest.place, style);
     let width = sheet.text_width();
     let lines = match place.chars().count() + 2 + held.chars().count() <= width {
         true => vec![format!("{place}: {held}")],
@@ -88,16 +88,16 @@ pub fn add_largest_line(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
     sheet.section("largest line", lines);
 }
 
-/// What grows with every step, and for how long that goes well.
-pub fn add_growth(sheet: &mut Sheet, ledger: &CardLedger, growth: &Growth, look: Look) {
+/// Adds what grows with every step, and when the card is full.
+pub fn add_growth(sheet: &mut Sheet, ledger: &CardLedger, growth: &Growth, style: Style) {
     let Some(first) = growth.sources.first() else {
         return;
     };
     let places = Places::of(ledger.recording(), ledger.card());
     let width = sheet.text_width();
     let bytes = human(first.bytes_per_step);
-    let place = place(&places, &first.place, look);
-    // Who keeps it says more than who made it.
+    let place = place(&places, &first.place, style);
+    // The variable that keeps memory says more than the line that allocated it.
     let forms = match first.kept_in.as_str() {
         "" => vec![format!("{bytes} per step from {place}")],
         keeper => vec![
@@ -119,7 +119,7 @@ pub fn add_growth(sheet: &mut Sheet, ledger: &CardLedger, growth: &Growth, look:
     sheet.section("grows", [source, format!("{others}{full}")]);
 }
 
-/// When growth ends.
+/// When growth fills the card.
 pub fn until_full(steps: Option<u64>) -> String {
     match steps {
         Some(0) => "the card is full within the next step".to_owned(),

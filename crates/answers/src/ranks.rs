@@ -1,16 +1,16 @@
-//! The ranks of a job in a few lines: what they had, which are alike, and which is the largest.
+//! The ranks of a job in a few lines: what they used, which are alike, and which is the largest.
 
 use ghostgpu_ledger::{Part, RankAccounts, largest_excess};
 use ghostgpu_recording::{CategoryBytes, RankPeak};
 use ghostgpu_text::{Sheet, human};
 
-/// Lines that a screen has for them.
+/// How many lines one screen has for ranks.
 const MOST_LINES: usize = 4;
 
-/// Parts that a line names; the others are summed up.
+/// How many parts a line names; the others are summed up.
 const MOST_PARTS: usize = 5;
 
-/// Says what the memory of each rank was made of.
+/// Adds to each rank what its memory consisted of.
 pub fn add_parts(ranks: &mut [RankPeak], accounts: &[RankAccounts]) {
     for rank in ranks {
         let Some(found) = accounts.iter().find(|one| one.rank == rank.rank) else {
@@ -27,7 +27,7 @@ pub fn add_parts(ranks: &mut [RankPeak], accounts: &[RankAccounts]) {
     }
 }
 
-/// A line for each rank that differs from the others, at most so many.
+/// Adds a line for each group of ranks that are alike; on one screen at most `MOST_LINES`.
 pub fn add_ranks(sheet: &mut Sheet, ranks: &[RankPeak], is_full: bool) {
     let most = if is_full { usize::MAX } else { MOST_LINES };
     let mut lines = lines(ranks, most, is_full);
@@ -45,7 +45,7 @@ fn parts(rank: &RankPeak) -> Vec<(Part, u64)> {
         .collect()
 }
 
-/// What the largest rank has more of than the smallest: `rank 0 has 31.85 MiB more activations than rank 1`.
+/// Why the largest rank is larger than the smallest: `rank 0 has 31.85 MiB more activations than rank 1`.
 fn why_largest(ranks: &[RankPeak]) -> Option<String> {
     let recorded = || ranks.iter().filter(|rank| !rank.made_of.is_empty());
     let size = |rank: &&RankPeak| rank.peak_allocated_bytes;
@@ -142,7 +142,7 @@ fn lines(ranks: &[RankPeak], most: usize, is_full: bool) -> Vec<String> {
     lines
 }
 
-/// Recordings of older versions have no world size, and all ranks.
+/// The number of ranks of the job. Recordings of older versions have no world size, but all ranks.
 fn world_size(ranks: &[RankPeak]) -> usize {
     let told = ranks.first().map_or(0, |rank| rank.world_size as usize);
     told.max(ranks.len())
@@ -151,9 +151,9 @@ fn world_size(ranks: &[RankPeak]) -> usize {
 /// Why ranks of the job are not in the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRun {
-    /// One of each kind was found and run.
+    /// One rank of each kind was found and run.
     Alike,
-    /// Others were asked for.
+    /// The user asked for other ranks.
     NotAsked,
     /// The launcher runs them on other machines.
     Elsewhere,
@@ -163,7 +163,7 @@ impl NotRun {
     pub const ALL: [Self; 3] = [Self::Alike, Self::NotAsked, Self::Elsewhere];
 }
 
-/// On what grounds ranks that were not run are like those that were; none if all were run.
+/// Why ranks that were not run are taken to be like those that were; `None` if all were run.
 pub fn grounds_in_words(ranks: &[RankPeak], not_run: NotRun) -> Option<String> {
     let (run, all) = (ranks.len(), world_size(ranks));
     let grounds = match not_run {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_how_many_ranks_there_are_if_not_all_were_run() {
+    fn the_number_of_ranks_is_given_if_not_all_were_run() {
         let of_eight = |number| RankPeak {
             world_size: 8,
             ..rank(number, 10)
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ran_out_of_memory_is_told() {
+    fn the_rank_that_ran_out_of_memory_is_named() {
         let mut failed = rank(1, 10);
         failed.ran_out = true;
         let shown = lines(&[rank(0, 10), failed], MOST_LINES, false);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_what_the_largest_has_more_of_and_what_each_is_made_of() {
+    fn the_answer_says_why_the_largest_rank_is_larger_and_what_each_consists_of() {
         let with = |mut rank: RankPeak, activations: u64| {
             rank.is_sharded = true;
             rank.made_of = [

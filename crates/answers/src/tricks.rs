@@ -4,9 +4,9 @@ use ghostgpu_text::{columns, wrap};
 use ghostgpu_tricks::{Catalogue, FlagValue, Numerics, Trick};
 use serde_json::{Value, json};
 
-use crate::look::{Detail, Look};
+use crate::style::{Detail, Style};
 
-/// A field that is added keeps the version; `docs/tricks.md` describes them.
+/// Adding a field keeps the version; `docs/tricks.md` describes them.
 const SCHEMA: &str = "ghostgpu.tricks/1";
 
 const CLASSES: [Numerics; 4] = [
@@ -36,8 +36,8 @@ pub fn json(catalogue: &Catalogue, tricks: &[&Trick]) -> Value {
 }
 
 /// All tricks, by what they do to the numbers.
-pub fn text(catalogue: &Catalogue, look: Look) -> String {
-    if look.detail == Detail::Quiet {
+pub fn text(catalogue: &Catalogue, style: Style) -> String {
+    if style.detail == Detail::Quiet {
         let names = catalogue
             .tricks
             .iter()
@@ -45,8 +45,8 @@ pub fn text(catalogue: &Catalogue, look: Look) -> String {
         return names.collect();
     }
     let all: Vec<&Trick> = catalogue.tricks.iter().collect();
-    if look.detail == Detail::Everything {
-        return in_full(catalogue, &all, look);
+    if style.detail == Detail::Everything {
+        return in_full(catalogue, &all, style);
     }
     let widest = all.iter().map(|trick| columns(&typed(trick))).max();
     let indent = widest.unwrap_or_default() + 4;
@@ -55,7 +55,7 @@ pub fn text(catalogue: &Catalogue, look: Look) -> String {
         let meaning = catalogue.numerics.get(&class).map_or("", String::as_str);
         text.push_str(&format!("{class}: {meaning}\n"));
         for trick in all.iter().filter(|trick| trick.numerics == class) {
-            let lines = wrap(&trick.summary, look.width.saturating_sub(indent));
+            let lines = wrap(&trick.summary, style.width.saturating_sub(indent));
             for (place, line) in lines.iter().enumerate() {
                 let left = match place {
                     0 => typed(trick),
@@ -73,11 +73,11 @@ pub fn text(catalogue: &Catalogue, look: Look) -> String {
     text
 }
 
-/// Tricks with everything there is to say of them.
-pub fn in_full(catalogue: &Catalogue, tricks: &[&Trick], look: Look) -> String {
+/// A full description of tricks.
+pub fn in_full(catalogue: &Catalogue, tricks: &[&Trick], style: Style) -> String {
     let described: Vec<String> = tricks
         .iter()
-        .map(|trick| one_in_full(catalogue, trick, look.width))
+        .map(|trick| one_in_full(catalogue, trick, style.width))
         .collect();
     described.join("\n")
 }
@@ -125,7 +125,7 @@ fn one_in_full(catalogue: &Catalogue, trick: &Trick, width: usize) -> String {
 
 const INDENT: usize = 13;
 
-/// What to type for it.
+/// The flag with its value.
 fn typed(trick: &Trick) -> String {
     match &trick.value {
         None => trick.flag.clone(),
@@ -150,7 +150,7 @@ fn typed(trick: &Trick) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::look::PLAIN;
+    use crate::style::PLAIN;
 
     #[test]
     fn every_trick_on_a_terminal_of_80_columns() {

@@ -1,4 +1,4 @@
-//! Goes through PyTorch's history and the memory log at once.
+//! Reads PyTorch's history and the memory log side by side.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::names::{Stacks, names_of_log};
 use crate::pools::Pools;
 use crate::sharding::Exchanges;
 
-/// What is on a card and not from PyTorch's allocator, by the card's index.
+/// What is on a card outside PyTorch's allocator, by the card's index.
 pub type Outside<'a> = &'a dyn Fn(u32) -> u64;
 
-/// Puts the recording of a process together; what it is about is left to the caller.
+/// Makes the recording of a process; the caller fills in `about`.
 pub fn assemble(log: &[u8], snapshot: &Snapshot, outside: Outside) -> Recording {
     let mut names = names_of_log(log);
     let mut stacks = Stacks::new(snapshot.stacks.len());
@@ -61,7 +61,7 @@ pub fn assemble(log: &[u8], snapshot: &Snapshot, outside: Outside) -> Recording 
     }
 }
 
-/// A process has its communicators on one card: the one on which it has most.
+/// Adds NCCL's memory. A process has its communicators on one card: the one that it uses most.
 fn add_nccl(cards: &mut [CardMemory], log: &[u8]) {
     let entries = LogReader::new(log).map_while(Result::ok);
     let bytes = entries.filter_map(|entry| match entry {
@@ -74,7 +74,7 @@ fn add_nccl(cards: &mut [CardMemory], log: &[u8]) {
     }
 }
 
-/// One card's memory in the making.
+/// The memory of one card while it is assembled.
 struct Card<'a> {
     log: CardLog<'a>,
     names: &'a mut Names,
@@ -84,10 +84,10 @@ struct Card<'a> {
     /// What lives at each address.
     live: BTreeMap<u64, AllocationId>,
     stage: (Stage, u32),
-    /// Allocations that the log does not have.
+    /// The number of allocations that are not in the log.
     unmatched: usize,
     counted: Totals,
-    /// The event at which our sums first differ from the allocator's own: ours, and those.
+    /// The event at which our sums first differ from the allocator's own, with both sums.
     first_difference: Option<(u32, Totals, Totals)>,
 }
 
@@ -134,8 +134,8 @@ impl<'a> Card<'a> {
                     let id = self.allocate(event.address, event.bytes, stack, pool);
                     self.push(Event::Allocate(id), time_us);
                 }
-                // When the program gives it back the allocator no longer counts it as allocated, even if
-                // another stream has yet to finish with it.
+                // From the program's free on, the allocator no longer counts it as allocated, even if another stream
+                // still uses it.
                 EventKind::FreeRequested => {
                     let id = self.free(event.address, event.bytes, pool);
                     self.push(Event::Free(id), time_us);
@@ -228,7 +228,7 @@ impl<'a> Card<'a> {
         id
     }
 
-    /// Compares our own sums with what the allocator said at the same moment.
+    /// Compares our sums with the allocator's own at the same moment.
     fn compare(&mut self, totals: Totals) {
         if self.counted != totals && self.first_difference.is_none() {
             self.first_difference = Some((self.now(), self.counted, totals));
@@ -237,8 +237,8 @@ impl<'a> Card<'a> {
 
     fn free(&mut self, address: u64, bytes: u64, pool: PoolId) -> AllocationId {
         let now = self.now();
-        // What the log says before this was said of what still lives: a work area is mostly given back as
-        // soon as it was used.
+        // Earlier remarks in the log refer to allocations that are still live, and a workspace is usually freed right
+        // after its use. So they must be applied before this free.
         self.peek();
         let id = match self.live.remove(&address) {
             Some(id) => id,
@@ -281,7 +281,7 @@ impl<'a> Card<'a> {
         id
     }
 
-    /// The log's next step; remarks before it are taken to heart.
+    /// The log's next allocation or free; remarks before it are applied.
     fn peek(&mut self) -> Option<LogEntry<'a>> {
         let now = self.memory.events.len() as u32;
         let Self {
@@ -312,14 +312,14 @@ impl<'a> Card<'a> {
                 {
                     let is_stronger = evidence[id.0 as usize].recognise(kind);
                     let allocation = &mut memory.allocations[id.0 as usize];
-                    // A variable's name is better than none.
+                    // The name of a variable is better than none.
                     if is_stronger || allocation.name == NameId(0) {
                         allocation.name = NameId(known(name, names.texts.len()));
                     }
                 }
             }
             LogEntry::Exchanged { address } => {
-                // The block that it is in: ranks send parts of what they gather.
+                // The block that contains the address, because ranks send parts of what they gather.
                 if let Some((_, id)) = live.range(..=address).next_back() {
                     let one = &memory.allocations[id.0 as usize];
                     let is_inside = address - one.address < one.block_bytes;
@@ -331,13 +331,13 @@ impl<'a> Card<'a> {
                     evidence[id.0 as usize].is_workspace = true;
                 }
             }
-            // Names are read beforehand; failed requests are in PyTorch's history, too.
+            // Names were read before; failed requests are also in PyTorch's history.
             _ => {}
         })
     }
 
     fn finish(mut self, index: u32, outside_bytes: u64) -> CardMemory {
-        // A script that gets over a failed request allocates again.
+        // A script that recovers from a failed request allocates again.
         let mut backwards = self.memory.events.iter().rev();
         let last =
             backwards.find(|event| matches!(event, Event::Allocate(_) | Event::OutOfMemory(_)));
@@ -357,7 +357,7 @@ impl<'a> Card<'a> {
     }
 }
 
-/// Begins a phase, unless the present one is the same; one without events gives way to its successor.
+/// Begins a phase, unless it is the same as the current one. A phase without events is replaced.
 fn enter(phases: &mut Vec<Phase>, stage: Stage, step: u32, now: u32) {
     if phases.last().is_some_and(|phase| phase.first_event == now) {
         phases.pop();
@@ -374,7 +374,7 @@ fn enter(phases: &mut Vec<Phase>, stage: Stage, step: u32, now: u32) {
     }
 }
 
-/// A number of the log's, or 0 if nothing bears it.
+/// A number from the log, or 0 if it refers to nothing.
 fn known(number: u32, count: usize) -> u32 {
     if (number as usize) < count { number } else { 0 }
 }

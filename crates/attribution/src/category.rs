@@ -1,38 +1,38 @@
-//! What an allocation turned out to be, from what was seen of it.
+//! The category of an allocation, from everything that is known about it.
 
 use ghostgpu_recording::{Category, Stage};
 use ghostgpu_session::memory_log::OwnerKind;
 
 use crate::sharding::Exchange;
 
-/// Everything that was seen of one allocation.
+/// Everything that is known about one allocation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Evidence {
-    /// The strongest that the agent recognised it as.
+    /// The strongest kind that the agent recognised.
     pub owner: Option<OwnerKind>,
-    /// A library was given it to work in.
+    /// A library used it as a workspace.
     pub is_workspace: bool,
-    /// What code that shares a model out over ranks made it for.
+    /// Its purpose, if code that distributes a model over ranks made it.
     pub exchange: Option<Exchange>,
     /// Ranks exchanged it, or a part of it.
     pub is_exchanged: bool,
-    /// The stage and step that it was made in; none if it is older than the recording.
+    /// The stage and step in which it was made; `None` if it is older than the recording.
     pub made_in: Option<(Stage, u32)>,
-    /// The stage and step that it went in; none if it lived to the end.
+    /// The stage and step in which it was freed; `None` if it lived to the end.
     pub freed_in: Option<(Stage, u32)>,
 }
 
 /// How the recording ended.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
-    /// Optimizer steps that were complete.
+    /// The number of completed optimizer steps.
     pub step: u32,
-    /// Memory ran out, and nothing was allocated after that: what was being worked with then was never freed.
+    /// Memory ran out, and nothing was allocated afterwards, so what was in use then was never freed.
     pub is_out_of_memory: bool,
 }
 
 impl Evidence {
-    /// Adds what the agent says; the stronger word counts.
+    /// Adds a kind that the agent recognised; the stronger one counts.
     pub fn recognise(&mut self, kind: OwnerKind) -> bool {
         let is_stronger = self.owner.is_none_or(|known| kind < known);
         if is_stronger {
@@ -42,7 +42,7 @@ impl Evidence {
     }
 
     pub fn category(&self, end: End) -> Category {
-        // They are a module's parameters, too, while its layer runs.
+        // While its layer runs, the agent also recognises these as parameters of the module.
         if self.exchange == Some(Exchange::GatheredParameters) {
             return Category::Gathered;
         }
@@ -67,8 +67,8 @@ impl Evidence {
         }
     }
 
-    /// Made in a forward pass and gone in a backward pass: while that runs, the script itself waits, so
-    /// that only the graph can have let go of it.
+    /// Whether it was made in a forward pass and freed in a backward pass. The script itself waits meanwhile, so only the
+    /// graph can have freed it.
     fn lived_for_backward(&self) -> bool {
         matches!(self.made_in, Some((Stage::Forward, _)))
             && matches!(self.freed_in, Some((Stage::Backward, _)))

@@ -50,7 +50,7 @@ enum Kind {
 }
 
 fn kind_of(file: &str) -> Kind {
-    // A notebook's cell and `python -c` are the user's; `<frozen runpy>` and generated code are not.
+    // Cells of notebooks and `python -c` are the user's code; `<frozen runpy>` and generated code are not.
     if file.starts_with('<') {
         let own = file.starts_with("<ipython") || file == "<stdin>" || file == "<string>";
         return if own { Kind::User } else { Kind::Library };
@@ -71,11 +71,11 @@ fn kind_of(file: &str) -> Kind {
             "site-packages" | "dist-packages" => true,
             // Compiled by Inductor or Triton.
             folder if folder.starts_with("torchinductor_") => true,
-            // The same in a rehearsal, whose caches are its own.
+            // The same in a rehearsal, which has its own caches.
             "cache" => next.is_some_and(|next| next == "inductor" || next.starts_with("triton")),
             // /usr/lib/python3.11/threading.py, and the same in every environment.
             "lib" | "lib64" => next.is_some_and(is_python_folder),
-            // What GhostGPU puts between the script and torch.
+            // GhostGPU's own code between the script and torch.
             "ghostgpu" => next.is_some_and(|next| next == "agent" || next == "tricks"),
             "torch" => next.is_some_and(|next| TORCH_FOLDERS.contains(&next)),
             _ => false,

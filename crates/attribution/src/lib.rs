@@ -1,12 +1,12 @@
 //! Makes recordings.
 //!
-//! [`recording_of_snapshot`] makes one of a memory snapshot alone, from any card: without owners. [`assemble`] makes
-//! one of what a rehearsal's process left behind. There, two witnesses saw the same allocations in the same order. PyTorch's own history
-//! ([`Snapshot`](ghostgpu_snapshot::Snapshot)) has the sizes that were asked for, the Python stacks and the
-//! segments; the memory log ([`memory_log`](ghostgpu_session::memory_log)) has the operators, the modules,
-//! the stages, and what memory turned out to be. `assemble` goes through both at once.
+//! [`recording_of_snapshot`] makes one, without owners, from a memory snapshot of any card. [`assemble`] makes one from
+//! the files of a rehearsed process. There are two records of the same allocations in the same order. PyTorch's own
+//! history ([`Snapshot`](ghostgpu_snapshot::Snapshot)) has the requested sizes, the Python stacks and the segments; the
+//! memory log ([`memory_log`](ghostgpu_session::memory_log)) has the operators, the modules, the stages, and what the
+//! memory was used for. `assemble` reads both side by side.
 //!
-//! Pure: it is given the log's bytes and the snapshot, and knows no file. All that is known about PyTorch's snapshots beyond their keys ends here.
+//! Pure: it gets the log's bytes and the snapshot, and opens no file. No later crate needs to know PyTorch's snapshots.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The memory log from the point of view of one card: its allocations and frees, with what is said between.
+//! The memory log of one card: its allocations and frees, and the remarks between them.
 
 use ghostgpu_session::memory_log::{LogEntry, LogReader};
 
@@ -19,8 +19,8 @@ impl<'a> CardLog<'a> {
         }
     }
 
-    /// The card's next allocation or free, without taking it. What belongs to no card and comes before it
-    /// goes to `remark`, each entry once; an address in it means what lives there at that moment.
+    /// The card's next allocation or free, without consuming it. Entries before it that belong to no card are passed to
+    /// `remark`, each once; an address in them refers to what is live there at that moment.
     pub fn peek(&mut self, mut remark: impl FnMut(LogEntry<'a>)) -> Option<LogEntry<'a>> {
         while self.next.is_none() {
             match self.reader.next()?.ok()? {
@@ -35,7 +35,7 @@ impl<'a> CardLog<'a> {
         self.next
     }
 
-    /// Goes on to what follows the entry that was looked at.
+    /// Moves past the entry that `peek` returned.
     pub fn advance(&mut self) {
         self.next = None;
     }

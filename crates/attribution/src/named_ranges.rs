@@ -9,13 +9,13 @@ use ghostgpu_snapshot::{Annotation, AnnotationStage};
 #[derive(Debug, Default)]
 pub struct NamedRanges {
     pub ranges: Vec<NamedRange>,
-    /// From when on which range is the innermost, in the order of time.
+    /// When the innermost range changes, and to which one, in the order of time.
     changes: Vec<(i64, NameId)>,
 }
 
 impl NamedRanges {
-    /// From a snapshot's annotations of one device; `name` brings a text into the recording, and times count
-    /// from the first event's.
+    /// From a snapshot's annotations of one device; `name` adds a text to the recording, and times are relative to the
+    /// first event.
     pub fn of(
         annotations: &[Annotation],
         device: usize,
@@ -30,9 +30,9 @@ impl NamedRanges {
         let since_first =
             |time_us: i64| u64::try_from(time_us.saturating_sub(first_us)).unwrap_or(0);
         let mut all = Self::default();
-        // Names and places of the open ones, outermost first.
+        // Names and indices of the open ranges, outermost first.
         let mut open: Vec<(NameId, usize)> = Vec::new();
-        // How many of each name are open: an end without a beginning is common, and must not cost a search.
+        // How many ranges of each name are open. An end without a beginning is common, and this avoids a search for it.
         let mut count: HashMap<NameId, usize> = HashMap::new();
         for annotation in sorted {
             let name = name(annotation.name);
@@ -47,7 +47,7 @@ impl NamedRanges {
                     });
                 }
                 AnnotationStage::End if count.get(&name).is_some_and(|open| *open > 0) => {
-                    // Ranges of several threads need not be nested: the last one of this name ends.
+                    // Ranges of several threads need not be nested, so the last one with this name ends.
                     if let Some(at) = open.iter().rposition(|(open, _)| *open == name) {
                         let (_, range) = open.remove(at);
                         all.ranges[range].end_us = Some(since_first(annotation.time_us));
@@ -62,7 +62,7 @@ impl NamedRanges {
         all
     }
 
-    /// The innermost range that is open at a time; no name if none is.
+    /// The innermost range that is open at a time; `NameId(0)` if none is.
     pub fn at(&self, time_us: i64) -> NameId {
         let after = self.changes.partition_point(|(time, _)| *time <= time_us);
         after

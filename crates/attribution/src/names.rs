@@ -1,4 +1,4 @@
-//! Names of both witnesses, brought into one list.
+//! The names of the memory log and of the snapshot, in one list.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use ghostgpu_recording::{Frame, FrameId, Module, NameId, Names, StackId};
 use ghostgpu_session::memory_log::{LogEntry, LogReader};
 use ghostgpu_snapshot::Snapshot;
 
-/// Texts, operators and modules as the log numbers them: its numbers are the places in the lists.
+/// Texts, operators and modules of the log; its numbers are the indices of the lists.
 pub fn names_of_log(log: &[u8]) -> Names {
     let mut names = Names::default();
     for entry in LogReader::new(log).map_while(Result::ok) {
@@ -40,7 +40,7 @@ pub fn names_of_log(log: &[u8]) -> Names {
     names
 }
 
-/// Numbers come one after the other; one that leaps far ahead is damage, and its name is left out.
+/// Numbers are consecutive. If one is much larger than the last, the log is damaged and the name is ignored.
 const MAX_GAP: usize = 1 << 16;
 
 fn put<T: Clone + Default>(list: &mut Vec<T>, number: u32, value: T) {
@@ -54,7 +54,7 @@ fn put<T: Clone + Default>(list: &mut Vec<T>, number: u32, value: T) {
     list[place] = value;
 }
 
-/// Brings stacks of a snapshot into a recording's names, each once, without the agent's own frames.
+/// Adds stacks of a snapshot to a recording's names, each once, without the agent's own frames.
 #[derive(Debug)]
 pub struct Stacks {
     /// By the snapshot's numbers.
@@ -63,7 +63,7 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// For a snapshot with so many stacks.
+    /// For a snapshot with this many stacks.
     pub fn new(count: usize) -> Self {
         Self {
             stacks: vec![None; count],
@@ -124,7 +124,7 @@ impl Stacks {
     }
 }
 
-/// Brings texts of a snapshot into a recording's names, each once.
+/// Adds texts of a snapshot to a recording's names, each once.
 #[derive(Debug, Default)]
 pub struct Texts {
     known: HashMap<ghostgpu_snapshot::NameId, NameId>,
@@ -147,7 +147,7 @@ impl Texts {
     }
 }
 
-/// What GhostGPU puts between the script and torch.
+/// Whether a file belongs to GhostGPU's agent or tricks.
 fn is_agent(file: &str) -> bool {
     file.contains("/ghostgpu/agent/") || file.contains("/ghostgpu/tricks/")
 }

@@ -1,17 +1,17 @@
-//! What code that shares a model out over ranks makes memory for, told by the functions that are on the stack.
+//! What memory is for in code that distributes a model over ranks, recognised by the functions on the stack.
 
 use ghostgpu_recording::{FrameId, Names, StackId};
 
 /// What memory is for, between ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exchange {
-    /// Whole parameters, put together from the parts of all ranks.
+    /// Whole parameters, gathered from the shards of all ranks.
     GatheredParameters,
-    /// Room in which gradients are collected and sent.
+    /// Buffers in which gradients are collected and sent.
     Buffer,
 }
 
-/// The end of a file's name, and how functions in it begin.
+/// The end of a file's path, the prefixes of functions in it, and what they allocate.
 type Functions = (&'static str, &'static [&'static str], Exchange);
 
 const FUNCTIONS: [Functions; 9] = [
@@ -88,7 +88,7 @@ const FUNCTIONS: [Functions; 9] = [
     ),
 ];
 
-/// The meaning of every stack of a recording.
+/// What each stack of a recording allocates, if it is one of these.
 #[derive(Debug)]
 pub struct Exchanges {
     by_stack: Vec<Option<Exchange>>,
@@ -116,7 +116,7 @@ impl Exchanges {
 }
 
 fn of_function(file: &str, function: &str) -> Option<Exchange> {
-    // Python 3.11 and later say `Class.function`.
+    // Python 3.11 and later record `Class.function`.
     let function = function.rsplit('.').next().unwrap_or(function);
     let is_meant = |(end, beginnings, _): &&Functions| {
         file.ends_with(end) && beginnings.iter().any(|begin| function.starts_with(begin))

@@ -1,9 +1,9 @@
-//! How a command ends that has no answer: one sentence, a next step, an exit code.
+//! How a command without an answer ends: one sentence, a next step, an exit code.
 
 use ghostgpu_rehearse::Stop;
 pub use ghostgpu_rehearse::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Failure};
 
-/// What is said of an error, and the exit code. The only place that knows how an interrupt is told.
+/// The message for an error, and the exit code. The only place that handles interrupts.
 pub fn ending(error: &anyhow::Error) -> (String, u8) {
     let stop = error.chain().find_map(|cause| cause.downcast_ref::<Stop>());
     if let Some(Stop::Interrupted(signal)) = stop {

@@ -1,7 +1,7 @@
 //! `ghostgpu`: runs PyTorch training on a GPU that isn't there, and says whether it fits.
 //!
-//! Thin on purpose: arguments in, calls to the libraries, text out, an exit code. Under the name `nvidia-smi` it
-//! speaks of the virtual cards to the script that is rehearsed.
+//! Thin on purpose: it parses arguments, calls the libraries, prints text and returns an exit code. Under the name
+//! `nvidia-smi` it describes the virtual cards to the rehearsed script.
 
 mod commands;
 mod failure;
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the program was started under that name.
+/// Whether the program was started under the name `nvidia-smi`.
 fn is_nvidia_smi(program: Option<OsString>) -> bool {
     let program = program.unwrap_or_default();
     Path::new(&program).file_name() == Some(OsStr::new(NVIDIA_SMI))

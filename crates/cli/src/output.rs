@@ -1,4 +1,4 @@
-//! A result file that is checked before the run and appears whole or not at all.
+//! Result files: checked before the run, and written completely or not at all.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::terminal::Stream;
 #[derive(Debug)]
 pub enum Output {
     Stdout,
-    /// A file that is written under another name beside it, and then renamed.
+    /// A file that is written under a temporary name in the same folder, then renamed.
     Replace(PathBuf),
     /// Something that cannot be replaced: a pipe or a device such as `/dev/null`.
     Special(PathBuf),
@@ -29,18 +29,18 @@ impl Output {
 
     fn try_prepare(path: &Path) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
-        // A link keeps pointing where it points: its target is what gets replaced.
+        // For a link, its target is replaced and the link stays.
         let path = std::fs::canonicalize(&path).unwrap_or(path);
         match std::fs::metadata(&path) {
             Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
             Ok(metadata) if !metadata.is_file() => return Ok(Self::Special(path)),
             Ok(_) => {
-                // Renaming would go past a write protection that the user has put there.
+                // Renaming would bypass a write protection that the user has set.
                 std::fs::OpenOptions::new().append(true).open(&path)?;
             }
             Err(_) => {}
         }
-        // Tried and removed: whoever is killed while the script runs leaves no half of a file behind.
+        // Tried and removed at once, so that nothing is left behind if this process is killed during the run.
         partial_beside(&path)?;
         Ok(Self::Replace(path))
     }
@@ -54,7 +54,7 @@ impl Output {
         self.write_with(|out| Ok(out.write_all(text.as_bytes())?))
     }
 
-    /// Writes what `fill` writes. A file appears when all of it is there, and not at all if that fails.
+    /// Writes what `fill` writes. The file appears only when it is complete.
     pub fn write_with(
         self,
         fill: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
@@ -82,18 +82,18 @@ impl Output {
     }
 }
 
-/// A file of its own beside `path`, removed when dropped.
+/// A temporary file in the folder of `path`, removed when dropped.
 fn partial_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     use std::os::unix::fs::PermissionsExt;
     tempfile::Builder::new()
         .prefix(".ghostgpu-")
         .suffix(".partial")
-        // As `open` would have made it; the user's umask still applies.
+        // The permissions that `open` would use; the user's umask still applies.
         .permissions(std::fs::Permissions::from_mode(0o666))
         .tempfile_in(path.parent().unwrap_or(Path::new("/")))
 }
 
-/// Makes sure that a file that others will write to can be written, and returns its full path.
+/// Makes sure that other processes can write to this file, and returns its full path.
 pub fn prepare_appendable(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path)
         .and_then(|path| {
@@ -106,24 +106,24 @@ pub fn prepare_appendable(path: &Path) -> Result<PathBuf, Failure> {
         .map_err(|error| cannot_write(path, &error))
 }
 
-/// Prints to standard output; a reader that has gone away is not an error.
+/// Prints to standard output; a closed pipe is not an error.
 pub fn print_all(text: &str) -> anyhow::Result<()> {
     to_standard_output(|out| Ok(out.write_all(text.as_bytes())?))
 }
 
-/// Prints text to standard output, or to standard error where JSON has standard output for itself.
+/// Prints text to standard output, or to standard error if JSON goes to standard output.
 pub fn print_beside(json: Option<&Output>, text: &str) -> anyhow::Result<()> {
     match stream_beside(json) {
         Stream::Output => print_all(text),
         Stream::Error => {
-            // A reader that has gone away is not an error here either.
+            // A closed pipe is not an error here either.
             let _ = io::stderr().write_all(text.as_bytes());
             Ok(())
         }
     }
 }
 
-/// Where text goes that is printed beside this JSON.
+/// Where text goes if this JSON is written.
 pub fn stream_beside(json: Option<&Output>) -> Stream {
     match json.is_some_and(Output::is_stdout) {
         true => Stream::Error,

@@ -1,7 +1,7 @@
-//! The one progress display: what is being done, for people who wait.
+//! The one progress display, which says what is being done.
 //!
-//! What is over within two seconds says nothing. On a terminal one line is renewed, elsewhere a line is
-//! written after two seconds and then every ten; while a script prints to the log itself, only every ten.
+//! Work that takes less than two seconds shows nothing. On a terminal, one line is updated in place. Elsewhere, a line
+//! is written after two seconds and then every ten; while a script itself prints to the log, only every ten.
 
 use std::io::Write;
 use std::sync::Mutex;
@@ -13,23 +13,23 @@ use ghostgpu_answers::Detail;
 use ghostgpu_rehearse::{Dimension, Observer, Purpose};
 use ghostgpu_text::{human, seconds};
 
-/// What is over by then needs no line.
+/// Shorter work shows no line.
 const QUIET_FOR: Duration = Duration::from_secs(2);
-/// Nobody reads a line that changes more often.
+/// How often the line of a terminal is updated at most.
 const RENEWED_EVERY: Duration = Duration::from_millis(100);
-/// A log that is read later needs few lines.
+/// How often a line is written to a log, which needs few of them.
 const REPEATED_EVERY: Duration = Duration::from_secs(10);
-/// Work that begins so soon after other work goes on with it.
+/// Work that begins this soon after other work counts as its continuation.
 const SHORT_PAUSE: Duration = Duration::from_millis(500);
 const BAR_WIDTH: usize = 30;
 
-/// When a line is due, and what is on the screen. Time goes in, so that tests need none.
+/// When a line is due, and what is on the screen. The time is a parameter, so that tests need not wait.
 #[derive(Debug)]
 struct Line {
     is_terminal: bool,
-    /// When the work began that is under way.
+    /// When the current work began.
     began: Instant,
-    /// When the last work ended, if none is under way.
+    /// When the last work ended, if none is going on.
     paused: Option<Instant>,
     /// When a line was last written.
     shown: Option<Instant>,
@@ -47,7 +47,7 @@ impl Line {
         }
     }
 
-    /// Work begins, or goes on after a short pause.
+    /// Work begins, or continues after a short pause.
     fn begin(&mut self, now: Instant) {
         let is_new = self
             .paused
@@ -79,14 +79,14 @@ impl Line {
         })
     }
 
-    /// Work ends; what to write so that nothing of the line is left.
+    /// Work ends; returns what to write to clear the line.
     fn end(&mut self, now: Instant) -> Option<&'static str> {
         self.paused = Some(now);
         std::mem::take(&mut self.is_on_screen).then_some("\r\x1b[K")
     }
 }
 
-/// Progress of one piece of work on standard error; any thread may tell it.
+/// Progress of one piece of work on standard error; any thread may report it.
 #[derive(Debug)]
 pub struct Progress {
     what: &'static str,
@@ -95,7 +95,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// How many of a known number of things are done; with a total of 0, only what is being done.
+    /// Counts up to `total`; with a total of 0, only `what` is shown.
     pub fn new(what: &'static str, total: usize) -> Self {
         Self {
             what,
@@ -104,18 +104,18 @@ impl Progress {
         }
     }
 
-    /// So many are done.
+    /// Reports that `count` things are done.
     pub fn done(&self, count: usize) {
         self.show(|| bar(self.what, count, self.total));
     }
 
-    /// So many bytes have come, of nobody knows how many.
+    /// Reports that this many bytes were read, of an unknown total.
     pub fn bytes(&self, bytes: u64) {
         self.show(|| format!("{}, {}", self.what, human(bytes)));
     }
 
     fn show(&self, text: impl FnOnce() -> String) {
-        // Another thread is at it: its line is as good.
+        // If another thread is writing, its line is just as good.
         if let Ok(mut line) = self.line.try_lock() {
             let now = Instant::now();
             if now - line.began >= QUIET_FOR {
@@ -137,7 +137,7 @@ impl Drop for Progress {
 #[derive(Debug)]
 pub struct Rehearsing {
     state: Mutex<(Line, String, Instant)>,
-    /// How many times [`REPEATED_EVERY`] a script in sight had been running when that was last said.
+    /// When a line about a script with visible output was last written, in multiples of [`REPEATED_EVERY`].
     said_in_sight: AtomicU64,
 }
 
@@ -167,7 +167,7 @@ impl Observer for Rehearsing {
     fn goes_on(&self) {
         if let Ok(mut state) = self.state.lock() {
             let (line, text, began) = &mut *state;
-            // While nothing is announced there is nothing to go on with.
+            // Without announced work there is nothing to update.
             if line.paused.is_none() {
                 let whole = Duration::from_secs(began.elapsed().as_secs());
                 let text = format!("{text}, {}", seconds(whole));
@@ -182,7 +182,7 @@ impl Observer for Rehearsing {
         }
     }
 
-    /// On a terminal the script has the screen for itself. A log shows that it is still running.
+    /// On a terminal the script has the screen to itself. A log gets a line that it is still running.
     fn goes_on_in_sight(&self, elapsed: Duration) {
         let times = elapsed.as_secs() / REPEATED_EVERY.as_secs();
         let before = self.said_in_sight.swap(times, Ordering::Relaxed);
@@ -192,8 +192,7 @@ impl Observer for Rehearsing {
     }
 }
 
-/// The line about a script that has been running for so many times [`REPEATED_EVERY`], where it was last said
-/// after fewer.
+/// The line about a script that has been running for `times` × [`REPEATED_EVERY`], unless it was already written.
 fn still_running(said_after: u64, times: u64) -> Option<String> {
     let whole = Duration::from_secs(REPEATED_EVERY.as_secs().saturating_mul(times));
     (times > said_after).then(|| {
@@ -240,7 +239,7 @@ fn in_words(purpose: &Purpose) -> String {
 fn write(text: Option<&str>) {
     if let Some(text) = text.filter(|_| detail() != Detail::Quiet) {
         let mut stderr = std::io::stderr().lock();
-        // A terminal that is gone takes no progress, and needs none.
+        // A closed terminal is not an error.
         let _ = stderr
             .write_all(text.as_bytes())
             .and_then(|()| stderr.flush());
@@ -261,7 +260,7 @@ fn bar(what: &str, count: usize, total: usize) -> String {
 mod tests {
     use super::*;
 
-    /// What a line writes when it is told the same every second.
+    /// What is written if the same progress is reported every second.
     fn written(is_terminal: bool, until_s: u64) -> Vec<(u64, String)> {
         let start = Instant::now();
         let mut line = Line::new(is_terminal, start);

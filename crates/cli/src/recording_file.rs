@@ -1,4 +1,4 @@
-//! A recording, from a file.
+//! Opens a recording.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,7 +10,7 @@ use ghostgpu_recording::file::{FileError, Limits, is_recording, read};
 use crate::failure::Failure;
 use crate::snapshot_file;
 
-/// Opens a recording of a rehearsal, or a memory snapshot as one; what is neither is refused in one sentence.
+/// Opens a recording of a rehearsal, or a memory snapshot as one; any other file is refused with one sentence.
 pub fn open(path: &Path) -> Result<Recording, Failure> {
     let cannot_open = |error: &FileError| {
         let failure = Failure::new(format!("cannot read `{}`: {error}", path.display()));
@@ -23,7 +23,7 @@ pub fn open(path: &Path) -> Result<Recording, Failure> {
         }
     };
     let mut file = File::open(path).map_err(|error| cannot_open(&error.into()))?;
-    // A folder opens, and then cannot be read; the snapshot's reader says so.
+    // A folder can be opened but not read; the snapshot reader reports that.
     let mut first = Vec::new();
     let is_recording = match file.by_ref().take(8).read_to_end(&mut first) {
         Ok(_) => is_recording(&first),

@@ -1,4 +1,4 @@
-//! A memory snapshot from a file, as it is or as a recording, and the device in it that is meant.
+//! Opens a memory snapshot, as it is or as a recording, and selects a device in it.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use ghostgpu_snapshot::{OpenError, Snapshot};
 
 use crate::failure::Failure;
 
-/// Opens a snapshot; what is none is refused in one sentence.
+/// Opens a snapshot; any other file is refused with one sentence.
 pub fn open(path: &Path) -> Result<Snapshot, Failure> {
     ghostgpu_snapshot::open(path).map_err(|error| cannot_open(&error))
 }
@@ -31,7 +31,7 @@ pub fn recording_of(snapshot: &mut Snapshot, path: &Path) -> Recording {
     recording
 }
 
-/// The card of a recording that was asked for, or the only one with events.
+/// The requested card of a recording, or the only one with events.
 pub fn card_with_history(recording: &Recording, wanted: Option<usize>) -> Result<usize, Failure> {
     let cards = recording.cards.iter();
     let with_events: Vec<usize> = cards
@@ -41,7 +41,7 @@ pub fn card_with_history(recording: &Recording, wanted: Option<usize>) -> Result
     choose(&with_events, &indices(recording), wanted)
 }
 
-/// The card of a recording that was asked for, or the only one.
+/// The requested card of a recording, or the only one.
 pub fn card_with_memory(recording: &Recording, wanted: Option<usize>) -> Result<usize, Failure> {
     let all = indices(recording);
     choose(&all, &all, wanted)
@@ -59,7 +59,7 @@ pub fn ledger_of(recording: &Recording, index: usize) -> Option<CardLedger<'_>> 
     Some(CardLedger::new(recording, card))
 }
 
-/// The device that was asked for, or the only one with a history.
+/// The requested device, or the only one with a history.
 pub fn device_with_history(snapshot: &Snapshot, wanted: Option<usize>) -> Result<usize, Failure> {
     let with_events: Vec<usize> = snapshot
         .traces
@@ -70,7 +70,7 @@ pub fn device_with_history(snapshot: &Snapshot, wanted: Option<usize>) -> Result
     choose(&with_events, &snapshot.active_devices(), wanted)
 }
 
-/// The device that was asked for, or the only one with memory.
+/// The requested device, or the only one with memory.
 pub fn device_with_memory(snapshot: &Snapshot, wanted: Option<usize>) -> Result<usize, Failure> {
     let active = snapshot.active_devices();
     choose(&active, &active, wanted)

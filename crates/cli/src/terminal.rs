@@ -1,5 +1,4 @@
-//! How answers look and how much is said, decided here for every command: width, colour, `--quiet` and
-//! `--verbose`.
+//! Decides for every command how its text looks and how much it prints: width, colour, `--quiet` and `--verbose`.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -7,17 +6,17 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use ghostgpu_answers::{Detail, Look};
+use ghostgpu_answers::{Detail, Style};
 use ghostgpu_text::DEFAULT_WIDTH;
 
 /// Longer lines are hard to read.
 const MOST_COLUMNS: usize = 100;
 const LEAST_COLUMNS: usize = 40;
 
-/// Where these options stand in help: behind a command's own.
+/// The position of these options in help: after a command's own.
 const LAST: usize = 900;
 
-/// The options of every command that choose how much it says.
+/// The options of every command that choose how much it prints.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct DetailOptions {
     /// Show everything, not only one screen
@@ -41,7 +40,7 @@ impl DetailOptions {
 
 static DETAIL: OnceLock<Detail> = OnceLock::new();
 
-/// Remembers how much is to be said. `main` does this before anything is said; later calls change nothing.
+/// Stores how much to print. `main` calls this before anything is printed; later calls have no effect.
 pub fn choose(options: DetailOptions) {
     let _ = DETAIL.set(options.detail());
 }
@@ -50,13 +49,13 @@ pub fn detail() -> Detail {
     DETAIL.get().copied().unwrap_or_default()
 }
 
-/// How text looks on standard output, or on standard error where JSON goes to standard output.
-pub fn look(stream: Stream, current_dir: Option<&Path>) -> Look<'_> {
+/// The style of text on standard output, or on standard error if JSON goes to standard output.
+pub fn style(stream: Stream, current_dir: Option<&Path>) -> Style<'_> {
     let columns = match stream {
         Stream::Output => terminal_size::terminal_size_of(std::io::stdout()),
         Stream::Error => terminal_size::terminal_size_of(std::io::stderr()),
     };
-    Look {
+    Style {
         width: width(columns.map(|(width, _)| width.0)),
         has_colour: stream.has_colour(),
         detail: detail(),
@@ -64,9 +63,9 @@ pub fn look(stream: Stream, current_dir: Option<&Path>) -> Look<'_> {
     }
 }
 
-/// How text looks in a file: no terminal decides.
-pub fn look_of_file(current_dir: Option<&Path>) -> Look<'_> {
-    Look {
+/// The style of text in a file, independent of the terminal.
+pub fn style_of_file(current_dir: Option<&Path>) -> Style<'_> {
+    Style {
         width: DEFAULT_WIDTH,
         has_colour: false,
         detail: detail(),
@@ -89,16 +88,16 @@ impl Stream {
         }
     }
 
-    /// A terminal, and nobody asked for none: <https://no-color.org>.
+    /// Whether it is a terminal without `NO_COLOR`: <https://no-color.org>.
     pub fn has_colour(self) -> bool {
         self.is_terminal() && !is_set(std::env::var_os("NO_COLOR").as_deref())
     }
 }
 
-/// Says something beside the answer, on standard error, unless `--quiet` forbids it.
+/// Prints a note to standard error, unless `--quiet` is set.
 pub fn note(text: impl Display) {
     if detail() != Detail::Quiet {
-        // Nobody can hear that nobody hears.
+        // If standard error is closed, there is no way to report that.
         let _ = writeln!(std::io::stderr(), "ghostgpu: {text}");
     }
 }

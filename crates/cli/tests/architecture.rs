@@ -128,7 +128,7 @@ fn no_command_knows_another() {
     }
 }
 
-/// What is more than arguments, a job and rendering belongs in another crate.
+/// Anything beyond arguments, a job and rendering belongs in another crate.
 #[test]
 fn the_command_line_stays_small() {
     const MOST_LINES: usize = 7_000;
@@ -147,8 +147,8 @@ fn an_interrupt_is_told_in_one_place() {
     }
 }
 
-/// Programs call CUDA while their threads end. What has a destructor is gone by then, and asking for it in any other way
-/// ends the program.
+/// Programs call CUDA while their threads end. Thread-local values with a destructor are gone by then, and accessing them
+/// other than through `with_threads_own` ends the program.
 #[test]
 fn what_a_thread_owns_in_the_stand_in_library_may_be_gone() {
     let mut owned = 0;

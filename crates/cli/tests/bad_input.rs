@@ -1,4 +1,4 @@
-//! What is wrong is said in one sentence, with exit code 2, and nothing is left half-done.
+//! Wrong input is reported in one sentence, with exit code 2, and nothing is left half-done.
 
 mod common;
 

@@ -166,7 +166,7 @@ fn the_nearest_configuration_decides() {
         ),
         ("a/x.py", SUMMED),
         ("a/deep/er/x.py", SUMMED),
-        // One that says nothing about us does not count.
+        // A file without our section does not count.
         ("a/deep/pyproject.toml", "[project]\nname = 'deep'\n"),
         (
             "b/pyproject.toml",
@@ -201,7 +201,7 @@ fn the_nearest_configuration_decides() {
             "b/x.py:9:5: note:"
         ]
     );
-    // What is named is checked, whatever is left out of folders.
+    // A file that is named is checked even if folders exclude it.
     let outcome = lint(&world, &["b/old/x.py"]);
     assert_eq!(places(&outcome), ["b/old/x.py:9:5: note:"]);
 }

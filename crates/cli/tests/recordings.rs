@@ -1,4 +1,4 @@
-//! `ghostgpu report`: every format of a recording, and what is none.
+//! `ghostgpu report`: every format of a recording, and files that are no recordings.
 
 mod common;
 

@@ -140,7 +140,7 @@ fn an_interrupt_while_explain_measures_the_need_ends_everything() {
 #[test]
 fn an_interrupt_while_lint_measures_ends_everything() {
     let world = World::new();
-    // The script never comes to it; the linter does.
+    // The script never reaches this code, but the linter finds it.
     let fixable = "
 import torch
 from torch import nn
@@ -228,7 +228,7 @@ fn what_a_killed_run_left_is_removed_by_the_next_start() {
     world.script("short.py", "");
     let mut killed = start(&world, &["run", "--gpu", "3060", "train.py"]);
     wait_until("the script is ready", || world.path("work/ready").exists());
-    // While it lives, nobody touches what is its.
+    // While it runs, its files are not touched.
     world.rehearse(&["short.py"]);
     assert!(world.path("work/zeros.pt").exists());
     send(&killed, libc::SIGKILL);

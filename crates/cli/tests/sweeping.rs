@@ -1,4 +1,4 @@
-//! `cards` and `sweep` with scripts that play without torch.
+//! `cards` and `sweep` with scripts that imitate rehearsals without torch.
 
 mod common;
 
@@ -28,7 +28,7 @@ report(peaks=peaks(needed, needed), steps=3, used_cuda=True)
 fn world() -> World {
     let world = World::new();
     world.script("train.py", TRAINING);
-    // What the executor needs lies beside the agent, as it does in an installation.
+    // The executor's files are next to the agent, as in an installation.
     let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../python/ghostgpu/sweep_executors");
     for folder in ["sweep_executors", "tricks/inject"] {
@@ -132,7 +132,7 @@ fn a_sweep_is_a_table_in_which_failures_are_rows_and_what_is_known_is_not_rehear
         outcome.stdout
     );
     let first = runs(&world);
-    // Failures are tried again, and nothing else.
+    // Only failures are tried again.
     world.run(&words).assert_code(0);
     assert_eq!(runs(&world), first + 1);
     let fresh: Vec<&str> = words[..5]

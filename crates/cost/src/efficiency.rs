@@ -1,4 +1,4 @@
-//! What kernels reach of a card's peaks, and how long the host takes for calls.
+//! The share of a card's peaks that kernels reach, and how long the host takes for calls.
 
 /// Shares of a card's published rates, and times of the host.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -7,13 +7,13 @@ pub struct Efficiency {
     pub single_product: f64,
     pub double_product: f64,
     pub matrix_product: f64,
-    /// The same where the matrix units cannot read rows in whole vectors.
+    /// The same if the matrix units cannot read rows in whole vectors.
     pub unaligned_product: f64,
 
     /// The same for convolutions, by the layout of their tensors.
     pub convolution: f64,
     pub convolution_channels_last: f64,
-    /// How often a convolution moves its tensors that have to be converted before and after it.
+    /// How often a convolution moves its tensors if they must be converted before and after it.
     pub conversion_passes: f64,
 
     /// The same for attention in one kernel. In single precision it runs on the matrix units in several
@@ -23,10 +23,10 @@ pub struct Efficiency {
     pub half_attention: f64,
     pub half_attention_backward: f64,
 
-    /// The share of the memory's rate that kernels reach which do little else.
+    /// The share of the memory's rate that memory-bound kernels reach.
     pub memory: f64,
 
-    /// What every kernel takes, however little it does.
+    /// The least time that a kernel takes.
     pub kernel_seconds: f64,
 
     /// Shares of the link's rate: with pinned memory, and with memory that the driver has to stage.
@@ -41,16 +41,16 @@ pub struct Efficiency {
     pub host_without_graph_seconds: f64,
     pub host_in_backward_seconds: f64,
 
-    /// What it takes the host to hear that the card is ready, and to begin again.
+    /// How long the host takes to notice that the card is done, and to continue.
     pub wait_seconds: f64,
 }
 
 impl Efficiency {
     /// Fitted to 44 step times of GPT-2 and ResNet-50 on an H200; `tests/measured.rs` says how well they do on
-    /// other models, and `examples/fit_efficiency.rs` fits them again. What products and attention in single
-    /// precision take cannot be told apart there, so the share of the former was set beforehand. So were the
-    /// shortest kernel, a wait, and the link without pinned memory, which hardly matter there. On other cards
-    /// all of them are taken to be the same, which nobody has measured.
+    /// other models, and `examples/fit_efficiency.rs` fits them again. Those measurements do not separate products and
+    /// attention in single precision, so the share of the former was fixed beforehand. So were the shortest kernel, a
+    /// wait, and the link without pinned memory, which hardly matter there. Other cards are assumed to have the same
+    /// values, which has not been measured.
     pub const FITTED: Self = Self {
         single_product: 0.80,
         double_product: 0.80,

@@ -1,4 +1,4 @@
-//! What a training step has a card do, and how long that takes it.
+//! The work that a training step gives a card, and how long the card takes for it.
 //!
 //! [`Work`] is what the stand-in library saw of one optimizer step; [`step_time`] turns it into seconds
 //! for a card of given [`Rates`]. Pure.

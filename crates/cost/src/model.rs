@@ -1,10 +1,9 @@
 //! How long a card takes for a step's work.
 //!
-//! Every operation takes the longer of two times: that of its arithmetic at what kernels of its kind reach
-//! of the card's peak, and that of the bytes it moves. What the host hands in between two waits takes
-//! the longer of the card's time for it and the host's time to hand it in. The shares of the peaks and the host's times
-//! ([`Efficiency`]) were fitted to measurements on one card; `docs/step-time.md` has the
-//! error on others of its measurements.
+//! Every operation takes the longer of two times: that of its arithmetic, at the share of the card's peak that kernels of
+//! its kind reach, and that of the bytes it moves. The work between two waits takes the longer of the card's time for it
+//! and the host's time to submit it. The shares of the peaks and the host's times ([`Efficiency`]) were fitted to
+//! measurements on one card; `docs/step-time.md` gives the error for other measurements on it.
 
 use std::ops::AddAssign;
 
@@ -16,9 +15,9 @@ use crate::{Direction, Efficiency, HostCalls, Operation, Pass, Precision, Rates,
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepTime {
     pub seconds: f64,
-    /// What the card is busy with; they add up to less than `seconds` where it waits for the host.
+    /// What the card is busy with. The sum is less than `seconds` if the card waits for the host.
     pub card: CardTime,
-    /// What the host needs to hand everything in, most of which it does while the card is busy.
+    /// The time the host needs to submit everything, mostly while the card is busy.
     pub host_seconds: f64,
 }
 
@@ -77,7 +76,7 @@ impl AddAssign for CardTime {
     }
 }
 
-/// How long a card of these rates takes for one step.
+/// How long a card with these rates takes for one step.
 pub fn step_time(work: &Work, rates: &Rates) -> StepTime {
     step_time_at(work, rates, &Efficiency::FITTED)
 }
@@ -192,8 +191,7 @@ fn attention(operation: &Operation, rates: &Rates, efficiency: &Efficiency) -> f
     else {
         return 0.0;
     };
-    // Two products in forward passes, five in backward ones; half of each is masked where only what
-    // came before counts.
+    // Two products in forward passes, five in backward ones; with a causal mask, half of each is skipped.
     let products = if pass == Pass::Forward { 2.0 } else { 5.0 };
     let unmasked = if is_causal { 0.5 } else { 1.0 };
     let one = 2.0 * float(heads) * float(queries) * float(keys) * float(width);
@@ -239,8 +237,8 @@ fn transfer(operation: &Operation, rates: &Rates, efficiency: &Efficiency) -> f6
 
 /// The share of the multiprocessors that a product keeps busy.
 ///
-/// Each takes tiles of the result, in rounds; a product of few tiles is cut along the sums, too, as long as
-/// the pieces are worth it.
+/// The multiprocessors compute tiles of the result, in rounds. A product with few tiles is also split along its sums, as
+/// long as the pieces are large enough.
 fn occupied(m: u64, n: u64, k: u64, batch: u64, rates: &Rates) -> f64 {
     const TILE: u64 = 128;
     const SHORTEST_PIECE: u64 = 512;
@@ -253,7 +251,7 @@ fn occupied(m: u64, n: u64, k: u64, batch: u64, rates: &Rates) -> f64 {
     float(work) / float(work.next_multiple_of(processors))
 }
 
-/// Sizes and counts are far below what a float holds exactly.
+/// Sizes and counts are far below the limit of exact integers in a float.
 #[allow(clippy::cast_precision_loss)]
 fn float(number: u64) -> f64 {
     number as f64

@@ -1,10 +1,10 @@
-//! What a card can do in a second, by its data sheet.
+//! What a card can do per second, according to its data sheet.
 
 use ghostgpu_device::DeviceSheet;
 
 use crate::Precision;
 
-/// A card's peaks. What kernels reach of them is the model's matter.
+/// A card's peaks. How much of them kernels reach is in the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     /// Floating-point operations a second, a multiplication and an addition being two.
@@ -104,7 +104,7 @@ fn per_cycle(card: &DeviceSheet) -> PerCycle {
     }
 }
 
-/// PCI Express with sixteen lanes, at nine tenths of its rate; memory that is the host's own, too, needs no link.
+/// PCI Express with sixteen lanes, at nine tenths of its rate. Memory that is shared with the host needs no link.
 fn link(card: &DeviceSheet, memory: f64) -> f64 {
     if card.is_integrated {
         return memory / 2.0;

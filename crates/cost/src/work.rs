@@ -1,8 +1,8 @@
-//! What one optimizer step has a card do, in the terms of the library calls it makes.
+//! The work that one optimizer step gives a card, as the library calls it makes.
 
 use serde::{Deserialize, Serialize};
 
-/// The arithmetic that a product is made in, which decides the units of the card that make it.
+/// The arithmetic of a product, which decides which units of the card compute it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Precision {
@@ -32,7 +32,7 @@ impl Precision {
 #[serde(rename_all = "kebab-case")]
 pub enum Pass {
     Forward,
-    /// The gradient of what a layer was given, or of everything where one kernel makes it all.
+    /// The gradient of a layer's input, or of everything if one kernel computes all gradients.
     Backward,
     /// The gradient of a convolution's filters.
     BackwardFilter,
@@ -72,7 +72,7 @@ pub enum Operation {
         groups: u64,
         precision: Precision,
         is_channels_last: bool,
-        /// Of all three tensors together.
+        /// The bytes of all three tensors together.
         bytes: u64,
     },
     /// Scaled dot-product attention in one kernel.
@@ -86,7 +86,7 @@ pub enum Operation {
         is_causal: bool,
         precision: Precision,
     },
-    /// Any other kernel, by the memory that it was given.
+    /// Any other kernel, with the bytes of its arguments.
     Kernel { name: String, bytes: u64 },
     Copy {
         direction: Direction,
@@ -104,13 +104,12 @@ pub struct Repeated {
     pub operation: Operation,
 }
 
-/// How many calls the host makes, by what it takes it to come to the next one.
+/// How many calls the host makes, by how long the host takes between two of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HostCalls {
     /// From Python, with autograd's graph being built: forward passes.
     pub with_graph: u32,
-    /// The same within a backward pass: what checkpointing repeats, which also costs the hooks that
-    /// stand in for saved tensors.
+    /// The same within a backward pass: what checkpointing repeats, including the hooks for saved tensors.
     pub repeated: u32,
     /// From Python without a graph: optimizers, evaluation.
     pub without_graph: u32,
@@ -118,27 +117,27 @@ pub struct HostCalls {
     pub in_backward: u32,
 }
 
-/// What is handed to the card between two moments at which the host waits for it.
+/// The work that the host submits between two moments at which it waits for the card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stretch {
-    /// How many stretches of the step are like this one.
+    /// How many stretches of the step are equal to this one.
     pub times: u32,
     pub host: HostCalls,
     pub operations: Vec<Repeated>,
 }
 
-/// What one process has its card do from the end of one optimizer step to the end of the next.
+/// The work that one process gives its card from the end of one optimizer step to the end of the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
-    /// Which step of the script this was, from 1 on. The first one differs from all others: it also has
-    /// what happened before it, and optimizers make their state in it.
+    /// The number of the step, counted from 1. The first one differs from all others: it includes everything before it,
+    /// and optimizers create their state in it.
     pub step: u64,
     pub stretches: Vec<Stretch>,
 }
 
 impl Work {
-    /// The one that stands for all of a training's steps: of the middle number of calls, and not the first
-    /// unless there is no other.
+    /// The step that represents a training: the one with the median number of calls, and not the first unless it is the
+    /// only one.
     pub fn typical(mut steps: Vec<Self>) -> Option<Self> {
         if steps.iter().any(|work| work.step > 1) {
             steps.retain(|work| work.step > 1);
@@ -148,7 +147,7 @@ impl Work {
         Some(steps.swap_remove(middle))
     }
 
-    /// Kernels, library calls and copies that the host hands in.
+    /// The number of kernels, library calls and copies that the host submits.
     pub fn calls(&self) -> u64 {
         self.operations().map(|(times, _)| times).sum()
     }

@@ -1,4 +1,4 @@
-//! Accelerate's configuration file: the keys that tricks stand for, everything else as it is.
+//! Edits the keys of Accelerate's configuration that correspond to tricks, and leaves everything else unchanged.
 
 use ghostgpu_tricks::Request;
 
@@ -19,7 +19,7 @@ same_network: true
 use_cpu: false
 ";
 
-/// A configuration of Accelerate with tricks written into it; without one, that for a single process.
+/// A configuration of Accelerate with tricks written into it; without a file, the default for one process is used.
 pub fn edited(yaml: Option<&str>, tricks: &[Request]) -> Result<String, NotMechanical> {
     let mut text = yaml.unwrap_or(DEFAULT).to_owned();
     for request in tricks {

@@ -1,4 +1,4 @@
-//! DeepSpeed's JSON: the keys that tricks stand for, everything else as it is.
+//! Edits the keys of DeepSpeed's JSON that correspond to tricks, and leaves everything else unchanged.
 
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ fn with_trick(text: &str, request: &Request) -> Result<String, String> {
         "accumulation" => {
             let count = value("steps");
             let text = set(text, &["gradient_accumulation_steps"], &count)?;
-            // DeepSpeed refuses a total that is not the product: it computes the total without one.
+            // DeepSpeed refuses a total that is not the product of the parts, and computes it if it is missing.
             without(&text, "train_batch_size")
         }
         "smaller-batch" => {
@@ -72,7 +72,7 @@ fn with_trick(text: &str, request: &Request) -> Result<String, String> {
     }
 }
 
-/// Sets the value at a path of keys; objects that are missing are made.
+/// Sets the value at a path of keys; missing objects are created.
 fn set(text: &str, path: &[&str], value: &str) -> Result<String, String> {
     let mut object = entries(text, 0)?;
     for (depth, key) in path.iter().enumerate() {
@@ -115,7 +115,7 @@ fn without(text: &str, key: &str) -> Result<String, String> {
     Ok(edited)
 }
 
-/// Adds an entry behind the last, on a line of its own where the others have theirs.
+/// Adds an entry after the last one, on a separate line if the others are.
 fn inserted(text: &str, object: &Object, entry: &str) -> String {
     let mut edited = text.to_owned();
     match object.entries.last() {

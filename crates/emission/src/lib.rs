@@ -1,11 +1,10 @@
-//! Writes tricks into people's own code.
+//! Writes tricks into the user's own code.
 //!
-//! A script and the tricks for it go in, an edited script and the diff come out, or a
-//! [`NotMechanical`] with the reason. Tricks are written one after the other, each into the result of
-//! the one before, so that each reads what is really there. Edits are small: formatting and comments
-//! stay as they are.
+//! A script and tricks become an edited script and a diff, or a [`NotMechanical`] with the reason. Tricks are written one
+//! after the other, each into the result of the previous one, so that each sees the actual code. Edits are small:
+//! formatting and comments stay as they are.
 //!
-//! - [`script`] has what is known about a script (of `ghostgpu_lint::facts`) and where statements are;
+//! - [`script`] has what is known about a script (from `ghostgpu_lint::facts`) and where its statements are;
 //! - [`rewriting`] makes edits: wrapped statements, keywords, imports;
 //! - [`training_step`] finds forward, backward and step of a plain loop;
 //! - [`changes`] has a file for each group of tricks, [`frameworks`] one for each library whose
@@ -30,8 +29,8 @@ use ghostgpu_tricks::Request;
 use outcome::not_mechanical;
 use script::Script;
 
-/// Tricks whose place in a script depends on others come after them; the rest follow in the order
-/// in which they were asked for.
+/// The tricks that are written first, in this order, because the place of one may depend on others. The rest follow in
+/// the order of the request.
 const FIRST: &[&str] = &[
     "smaller-batch",
     "small-evaluation-batch",
@@ -59,7 +58,7 @@ pub fn patch(name: &str, source: &str, tricks: &[Request]) -> Result<Patch, Refu
             was_there: written.edits.is_empty(),
         });
         let edited = with_edits(&text, written.edits);
-        // An edit that breaks the script is our mistake: better no patch than a broken one.
+        // If an edit breaks the script, that is our fault, and no patch is better than a broken one.
         Script::read(&edited, |_| ()).map_err(|_| {
             not_mechanical(request, "the edited script would not be valid".to_owned())
         })?;
@@ -72,14 +71,14 @@ pub fn patch(name: &str, source: &str, tricks: &[Request]) -> Result<Patch, Refu
     })
 }
 
-/// The text after edits, in any order; edits at the same place keep theirs.
+/// Applies edits, given in any order; edits at the same place keep their order.
 fn with_edits(text: &str, mut edits: Vec<Edit>) -> String {
     edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
     let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let mut result = String::with_capacity(text.len());
     let mut reached = 0;
     for edit in edits {
-        // Of two edits of the same place the first counts.
+        // If two edits overlap, the first one counts.
         if edit.range.start < reached {
             continue;
         }

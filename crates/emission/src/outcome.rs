@@ -1,4 +1,4 @@
-//! What comes out: an edited script, or the reason why there is none.
+//! The result: an edited script, or the reason why there is none.
 
 use ghostgpu_tricks::Request;
 
@@ -7,19 +7,19 @@ use ghostgpu_tricks::Request;
 pub struct Patch {
     /// The edited script.
     pub text: String,
-    /// From the script to the edited one, for `patch -p0`; empty if everything was there already.
+    /// The diff to the edited script, for `patch -p0`; empty if the script already has everything.
     pub diff: String,
-    /// What each trick became, in the order in which they were written.
+    /// What was done for each trick, in the order in which they were written.
     pub changes: Vec<Change>,
 }
 
-/// What a trick became.
+/// What was done for a trick.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub trick: String,
     /// In a few words: "`fused=True` for AdamW".
     pub what: String,
-    /// The script had it already.
+    /// The script already had it.
     pub was_there: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct NotMechanical {
 }
 
 impl NotMechanical {
-    /// What applies the trick without an edit.
+    /// How to apply the trick without an edit.
     pub fn alternative(&self) -> &'static str {
         "`ghostgpu launch` applies it without a change to the script, with the same flags or `--plan`"
     }
@@ -48,7 +48,7 @@ pub enum Refused {
     NotPython { line: usize, message: String },
 }
 
-/// What one trick does to one script: edits, none if the script has it already, or a reason.
+/// What one trick does to one script: edits, which are empty if the script already has it, or a reason against it.
 pub(crate) type Outcome = Result<Written, String>;
 
 /// The edits of one trick.

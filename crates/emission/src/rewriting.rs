@@ -8,11 +8,11 @@ use ghostgpu_lint::rules::fixes;
 
 use crate::script::Script;
 
-/// The reason where a statement shares its line with another.
+/// The reason if a statement shares its line with another.
 const SHARED_LINE: &str = "several statements stand on one line";
 
 impl<'a> Script<'a> {
-    /// Puts consecutive statements under a header, one level further in.
+    /// Wraps consecutive statements in a block with this header.
     pub fn wrapped(&self, statements: &'a [Stmt], header: &str) -> Result<Vec<Edit>, String> {
         let (Some(first), Some(lines)) = (statements.first(), self.lines_of(statements)) else {
             return Err(SHARED_LINE.to_owned());
@@ -23,7 +23,7 @@ impl<'a> Script<'a> {
         Ok(edits)
     }
 
-    /// Moves lines one level further in.
+    /// Indents lines by one level.
     fn indented(&self, statements: &'a [Stmt], lines: Range<usize>) -> Vec<Edit> {
         let strings: Vec<Range<usize>> = statements
             .iter()
@@ -65,12 +65,12 @@ impl<'a> Script<'a> {
         })
     }
 
-    /// Removes a statement with its lines; `pass` stays where it is alone.
+    /// Removes a statement with its lines; if it is the only one of its block, `pass` takes its place.
     pub fn without(&self, statement: &Stmt) -> Result<Vec<Edit>, String> {
         fixes::without_statement(&self.facts, statement).ok_or_else(|| SHARED_LINE.to_owned())
     }
 
-    /// Sets a keyword of a call, in place of the value it has.
+    /// Sets a keyword of a call, replacing its value if it has one.
     pub fn keyword(&self, call: &ExprCall, name: &str, value: &str) -> Result<Vec<Edit>, String> {
         if let Some(keyword) = call.arguments.find_keyword(name) {
             return Ok(match &self.text[span(&keyword.value)] == value {
@@ -87,7 +87,7 @@ impl<'a> Script<'a> {
         let keyword = format!("{name}={value}");
         let mut edits = fixes::with_keyword(&self.facts, call, &keyword)
             .ok_or_else(|| format!("`{name}` cannot be added to this call"))?;
-        // Arguments that have a line each keep to that.
+        // If arguments are on separate lines, the new one is too.
         if let (Some(indent), [edit]) = (self.line_of_last_argument(call), &mut *edits) {
             edit.text = format!(",\n{indent}{keyword}");
         }

@@ -25,7 +25,7 @@ impl<'a> Script<'a> {
         let source =
             Source::script(text.as_bytes()).map_err(|error| broken(1, error.to_string()))?;
         if source.text() != text {
-            // A byte order mark or another encoding: positions would be off.
+            // With a byte order mark or another encoding, positions would be wrong.
             return Err(broken(1, "the script is not plain UTF-8".to_owned()));
         }
         let levels = levels(source.text(), Dialect::Python);
@@ -54,12 +54,12 @@ impl<'a> Script<'a> {
         self.facts.structure.unit_of(call.place.block)
     }
 
-    /// The statements of the file's own level.
+    /// The top-level statements.
     pub fn body(&self) -> &'a [Stmt] {
         self.lists.first().copied().unwrap_or(&[])
     }
 
-    /// The list that a statement is in, and its place there.
+    /// The list that contains a statement, and its index there.
     pub fn list_of(&self, statement: &Stmt) -> Option<(&'a [Stmt], usize)> {
         self.lists.iter().find_map(|list| {
             let at = list.iter().position(|it| std::ptr::eq(it, statement))?;
@@ -67,7 +67,7 @@ impl<'a> Script<'a> {
         })
     }
 
-    /// Calls of functions of this full name: `torch.optim.AdamW`.
+    /// Calls of the function with this full name: `torch.optim.AdamW`.
     pub fn calls_of<'s>(
         &'s self,
         wanted: impl Fn(&str) -> bool + 's,
@@ -78,7 +78,7 @@ impl<'a> Script<'a> {
         })
     }
 
-    /// Whether a function is code of a model: a method of a class that has a `forward`.
+    /// Whether a function belongs to a model: a method of a class that has a `forward`.
     pub fn is_inside_a_model(&self, unit: UnitId) -> bool {
         let structure = &self.facts.structure;
         let mut next = Some(unit);
@@ -95,7 +95,7 @@ impl<'a> Script<'a> {
         false
     }
 
-    /// The model that a call runs, itself or in a function of the file.
+    /// The model that a call runs, directly or through a function of the file.
     pub fn model_run_by(&self, call: &Call<'a>) -> Option<&'a str> {
         let own = |call: &ExprCall| self.facts.called_module(call);
         own(call.node).or_else(|| {
@@ -109,7 +109,7 @@ impl<'a> Script<'a> {
         })
     }
 
-    /// The calls in a statement, those in nested statements included.
+    /// The calls in a statement, including those in nested statements.
     pub fn calls_in(&self, statement: &'a Stmt) -> impl Iterator<Item = &Call<'a>> {
         let range = span(statement);
         self.calls()
@@ -117,7 +117,7 @@ impl<'a> Script<'a> {
             .filter(move |call| range.contains(&span(call.node).start))
     }
 
-    /// The value that was last given to a path where only one assignment of the file does.
+    /// The value of a path, if the file assigns it only once.
     pub fn only_value(&self, path: &str) -> Option<(&'a Expr, &'a Stmt)> {
         let structure = &self.facts.structure;
         let mut found = structure
@@ -132,7 +132,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Calls that make an optimizer and are assigned to something, with what they are assigned to.
+    /// The optimizers that the script creates and assigns to something.
     pub fn optimizers(&self) -> Vec<Optimizer<'a>> {
         let structure = &self.facts.structure;
         let made = structure.assigns.iter().filter_map(|assign| {
@@ -190,7 +190,7 @@ impl<'a> Script<'a> {
         let before = &self.text[lines.start..range.start];
         let after = self.text[range.end..lines.end].trim();
         let is_alone = before.trim().is_empty() && (after.is_empty() || after.starts_with('#'));
-        // Decorators and definitions begin earlier than their names say; nobody wraps those.
+        // Decorated definitions begin before their own position, but they are never wrapped.
         is_alone.then_some(lines)
     }
 
@@ -215,7 +215,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Bytes of strings that go over several lines: their lines must stay as they are.
+    /// The ranges of strings that span several lines, whose lines must not be changed.
     pub fn long_strings(&self, statement: &'a Stmt) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         each_expression_of(statement, &mut |part| {
@@ -255,7 +255,7 @@ impl<'a> Script<'a> {
             .expect("there are always more numbers")
     }
 
-    /// Whether a module is imported at the file's own level under its own name.
+    /// Whether a module is imported at the top level under its own name.
     pub fn has_import(&self, module: &str) -> bool {
         self.body().iter().any(|statement| match statement {
             Stmt::Import(node) => node
@@ -267,7 +267,7 @@ impl<'a> Script<'a> {
     }
 }
 
-/// An optimizer that the script makes.
+/// An optimizer that the script creates.
 pub struct Optimizer<'a> {
     /// What it is assigned to.
     pub path: &'a str,

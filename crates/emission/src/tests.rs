@@ -1,4 +1,4 @@
-//! Scripts go in, diffs come out.
+//! Scripts and the diffs that tricks make of them.
 
 use std::fmt::Write;
 
@@ -45,7 +45,7 @@ fn script(name: &str) -> &'static str {
     SCRIPTS.iter().find(|(it, _)| *it == name).expect(name).1
 }
 
-/// What is said about a patch: the tricks, then the diff or the reason.
+/// A patch as text: the tricks, then the diff or the reason.
 fn told(name: &str, asked: &str) -> String {
     let mut text = format!("{asked}\n");
     match patch(&format!("{name}.py"), script(name), &requests(asked)) {
@@ -232,7 +232,7 @@ fn what_is_not_mechanical_is_refused_with_the_reason() {
     );
 }
 
-/// Applies a unified diff with the program that people use.
+/// Applies a unified diff with `patch`.
 fn patched(source: &str, diff: &str) -> String {
     use std::process::{Command, Stdio};
     let folder = std::env::temp_dir().join(format!("ghostgpu-emission-{}", std::process::id()));
@@ -327,7 +327,7 @@ fn comments_and_line_ends_stay() {
 }
 
 proptest! {
-    /// Lines that are left out make other scripts, valid or not: no panic, and what comes out is valid.
+    /// Leaving out lines makes other scripts, valid or not. There must be no panic, and every patched script must be valid.
     #[test]
     fn any_script_is_edited_or_refused(
         which in 0..SCRIPTS.len(),

@@ -7,20 +7,20 @@ use ghostgpu_lint::python::{Expr, Stmt, StmtFor, span};
 
 use crate::script::Script;
 
-/// A backward pass, and what stands around it in the same list of statements.
+/// A backward pass, and the statements around it in the same list.
 pub struct TrainingStep<'a> {
     pub unit: UnitId,
     pub list: &'a [Stmt],
-    /// The place of the backward pass in the list.
+    /// The index of the backward pass in the list.
     pub at: usize,
     pub backward: Backward<'a>,
 }
 
 /// How a script backpropagates.
 pub struct Backward<'a> {
-    /// What it backpropagates: `loss` of `loss.backward()` and of `scaler.scale(loss).backward()`.
+    /// The loss: `loss` in `loss.backward()` and in `scaler.scale(loss).backward()`.
     pub loss: &'a Expr,
-    /// What receives the call: `loss`, or `scaler.scale(loss)`.
+    /// The receiver of the call: `loss`, or `scaler.scale(loss)`.
     pub receiver: &'a Expr,
     /// `scaler` of `scaler.scale(loss).backward()`.
     pub scaler: Option<&'a str>,
@@ -40,7 +40,7 @@ pub enum Part {
 }
 
 impl<'a> Script<'a> {
-    /// Every backward pass of the file. An error where one is written in a way that cannot be edited.
+    /// Every backward pass of the file. An error if one is written in a way that cannot be edited.
     pub fn training_steps(&self) -> Result<Vec<TrainingStep<'a>>, String> {
         let mut steps = Vec::new();
         for call in self.calls() {
@@ -65,7 +65,7 @@ impl<'a> Script<'a> {
         self.in_a_library().unwrap_or_else(elsewhere)
     }
 
-    /// Why a file makes no optimizer.
+    /// Why no optimizer was found in the file.
     pub fn why_no_optimizer(&self) -> String {
         let is_plain = self
             .calls()
@@ -136,7 +136,7 @@ impl<'a> Script<'a> {
         })
     }
 
-    /// The `for` whose body a list is.
+    /// The `for` loop whose body is this list.
     pub fn loop_of(&self, list: &[Stmt]) -> Option<(&'a StmtFor, BlockId)> {
         let blocks = self.facts.structure.blocks.iter().enumerate();
         blocks.into_iter().find_map(|(id, block)| match block.kind {
@@ -147,11 +147,11 @@ impl<'a> Script<'a> {
         })
     }
 
-    /// The statements of a list before `at` from the first that runs a model to the last that
-    /// matters to the loss.
+    /// The range of statements before the backward pass, from the first that runs a model to the last that affects the
+    /// loss.
     pub fn forward_of(&self, step: &TrainingStep<'a>) -> Result<(usize, usize), String> {
         let before = &step.list[..step.at];
-        // What stands before another backward pass belongs to that one.
+        // Statements before an earlier backward pass belong to that one.
         let begin = before.iter().rposition(|statement| {
             self.calls_in(statement)
                 .any(|call| self.facts.is_backward(call.node))
@@ -175,7 +175,7 @@ impl<'a> Script<'a> {
         Ok((first, last.map_or(first, |last| last.max(first))))
     }
 
-    /// What a statement does around a backward pass; of an `if`, what everything in it does.
+    /// What a statement does around a backward pass; for an `if`, what all statements in it do.
     pub fn part(&self, statement: &'a Stmt) -> Option<Part> {
         match statement {
             Stmt::Expr(node) => match &*node.value {
@@ -224,7 +224,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// What `step()` is called of in a statement: the optimizer, also of `scaler.step(optimizer)`.
+    /// The optimizer that a statement steps, also with `scaler.step(optimizer)`.
     pub fn stepped(&self, statement: &'a Stmt) -> Option<&'a str> {
         let call = self
             .calls_in(statement)

@@ -1,4 +1,4 @@
-//! What a card's memory is made of at a moment.
+//! What a card's memory consists of at a moment.
 
 use ghostgpu_recording::{Category, Source};
 
@@ -9,19 +9,19 @@ use crate::moment::Moment;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accounts {
     pub moment: Moment,
-    /// Time of the event before the moment, since the first.
+    /// Time of the event before the moment, since the first event.
     pub time_us: u64,
-    /// What was asked for by what is live.
+    /// Requested bytes of live allocations.
     pub requested: ByCategory,
     /// Bytes of the live blocks; PyTorch's "allocated".
     pub allocated_bytes: u64,
     /// Bytes that the allocator has from the driver; PyTorch's "reserved".
     pub reserved_bytes: u64,
-    /// Of what is reserved and not allocated: whole segments, which could go back to the driver.
+    /// Of what is reserved and not allocated: whole segments, which could be returned to the driver.
     pub releasable_bytes: u64,
-    /// Not from PyTorch's allocator: the CUDA context and what libraries hold.
+    /// Memory outside PyTorch's allocator: the CUDA context and what libraries hold.
     pub outside_bytes: u64,
-    /// Of that, what NCCL holds for groups of several ranks.
+    /// The part of it that NCCL holds for groups of several ranks.
     pub nccl_bytes: u64,
     /// What other processes of the run held when the card's use was highest.
     pub other_processes_bytes: u64,
@@ -31,11 +31,11 @@ pub struct Accounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     Category(Category),
-    /// Blocks are larger than what was asked for.
+    /// The difference between blocks and the requests they serve.
     Rounding,
-    /// Reserved, not allocated, and free to go back to the driver.
+    /// Reserved, not allocated, and could be returned to the driver.
     Cached,
-    /// Reserved, not allocated, and beside a live block in its segment.
+    /// Reserved, not allocated, and in the same segment as a live block.
     CachedPinned,
     /// The CUDA context and what libraries hold.
     Outside,
@@ -58,7 +58,7 @@ impl Part {
         ])
     }
 
-    /// Whether a recording from this source can say how much of it there is.
+    /// Whether a recording from this source knows this part.
     pub fn is_known_to(self, source: Source) -> bool {
         match self {
             Self::Category(category) => category.is_known_to(source),
@@ -72,7 +72,7 @@ impl Part {
         Self::all().find(|part| part.name() == name)
     }
 
-    /// The word for it in JSON.
+    /// Its name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Category(category) => category.name(),
@@ -85,7 +85,7 @@ impl Part {
         }
     }
 
-    /// The words for it in reports.
+    /// Its title in reports.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Category(category) => category.title(),
@@ -98,7 +98,7 @@ impl Part {
         }
     }
 
-    /// The words for it in the memory of a rank that may hold parts of parameters only.
+    /// Its title for a rank, which may hold only shards of parameters.
     pub fn title_of_rank(self, is_sharded: bool) -> String {
         let is_part = matches!(
             self,
@@ -125,12 +125,12 @@ impl Accounts {
         self.reserved_bytes.saturating_sub(self.allocated_bytes)
     }
 
-    /// Of the cached bytes, those beside a live block in its segment: fragmentation keeps them.
+    /// Cached bytes in segments that also have a live block: fragmentation keeps them.
     pub fn pinned_bytes(&self) -> u64 {
         self.cached_bytes().saturating_sub(self.releasable_bytes)
     }
 
-    /// All of it: the sum of the parts.
+    /// The sum of all parts.
     pub fn on_card_bytes(&self) -> u64 {
         let from_allocator = self.reserved_bytes.max(self.allocated_bytes);
         from_allocator

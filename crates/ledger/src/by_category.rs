@@ -27,7 +27,7 @@ impl ByCategory {
             .fold(0, |sum, bytes| sum.saturating_add(*bytes))
     }
 
-    /// All categories, also those with nothing.
+    /// All categories, including empty ones.
     pub fn iter(&self) -> impl Iterator<Item = (Category, u64)> + '_ {
         Category::ALL
             .into_iter()

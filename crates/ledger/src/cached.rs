@@ -1,8 +1,8 @@
-//! Cached memory at a moment: what could go back to the driver, and what live blocks keep there.
+//! Cached memory at a moment: what could be returned to the driver, and what live blocks keep from it.
 
 use ghostgpu_recording::{Allocation, ReservedRanges};
 
-/// Bytes of reserved ranges without any live block: they could be given back.
+/// Bytes of reserved ranges without any live block, which could be returned to the driver.
 pub(crate) fn releasable_bytes<'a>(
     reserved: &ReservedRanges,
     live: impl Iterator<Item = &'a Allocation>,

@@ -1,4 +1,4 @@
-//! The one pass over a card's events, and what is asked of it afterwards.
+//! The one pass over a card's events, and queries about it.
 
 use ghostgpu_recording::{Allocation, AllocationId, CardMemory, Recording};
 
@@ -10,7 +10,7 @@ use crate::segments_at::reserved_at;
 use crate::steps::{StepSummary, steps_of};
 use crate::sweep::{Sweep, SweepState};
 
-/// The memory of one card of a recording, gone through once.
+/// The memory of one card of a recording, after one pass over its events.
 #[derive(Clone, Debug)]
 pub struct CardLedger<'a> {
     pub(crate) recording: &'a Recording,
@@ -54,7 +54,7 @@ impl<'a> CardLedger<'a> {
             while steps.get(current).is_some_and(|step| step.to < moment) {
                 current += 1;
             }
-            // A moment is the last of one step and the first of the next.
+            // A moment may be the last of one step and the first of the next.
             for step in steps.iter_mut().skip(current) {
                 if step.from > moment {
                     break;
@@ -98,22 +98,22 @@ impl<'a> CardLedger<'a> {
         self.card
     }
 
-    /// Before the first event.
+    /// The level before the first event.
     pub fn start(&self) -> Level {
         self.start
     }
 
-    /// When there was [most](Level::height); the first such moment.
+    /// The first moment with the highest [`Level::height`].
     pub fn peak(&self) -> Level {
         self.peak
     }
 
-    /// When most was reserved; the first such moment.
+    /// The first moment with the most reserved memory.
     pub fn peak_reserved(&self) -> Level {
         self.peak_reserved
     }
 
-    /// After the last event.
+    /// The level after the last event.
     pub fn end(&self) -> Level {
         self.end
     }

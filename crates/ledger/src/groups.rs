@@ -1,4 +1,4 @@
-//! The few groups that a drawing tells apart by colour.
+//! The few groups that a chart distinguishes by colour.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use ghostgpu_recording::{Allocation, Category, Frame, Recording, Source};
 use crate::card_ledger::CardLedger;
 use crate::places::{Place, Places};
 
-/// As many as there are categories; a recording has no more than ten of them, unless its job has several ranks.
+/// The number of categories. A recording has at most ten of them, unless its job has several ranks.
 pub const MOST_GROUPS: usize = Category::ALL.len();
 
-/// Of lines there are less: more colours than these nobody tells apart.
+/// The largest number of lines: nobody can distinguish more colours than this.
 const MOST_LINES: usize = 10;
 
-/// Groups of allocations: categories where owners are known, else the lines that held most at a card's peak, and all
-/// others.
+/// Groups of allocations: categories if owners are known, else the lines that held most at a card's peak, and a group for
+/// all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
     /// At most [`MOST_GROUPS`].
     pub titles: Vec<String>,
-    /// For each stack its group; `None` where the category is the group.
+    /// For each stack its group; `None` if the groups are categories.
     by_stack: Option<Vec<u8>>,
 }
 
@@ -34,7 +34,7 @@ impl Groups {
         }
     }
 
-    /// The place of an allocation's group.
+    /// The index of an allocation's group.
     pub fn group(&self, one: &Allocation) -> usize {
         match &self.by_stack {
             None => one.category as usize,

@@ -1,10 +1,11 @@
-//! Memory that grows from step to step, without an end in sight.
+//! Memory that grows from step to step without settling.
 //!
-//! The same point of every step is compared: where its optimizer step ends. What a loop merely replaces (its
-//! loss, its batch) is made in one step and gone by the end of the next. So what counts is how many things of a place
-//! are older than one step: if they become more and more up to the last step ([`lasting_rise`]), the place grows.
-//! Things are counted, not bytes, since batches differ in size: a long one is no growth, and a short one after it does
-//! not hide any. One tensor that is made longer in each step is found by its bytes (`longer_tensors`). Optimizer state, cached tables and gradients come once.
+//! The same point of every step is compared: the end of its optimizer step. What a loop merely replaces (its loss, its
+//! batch) is made in one step and freed by the end of the next. So a place grows if it holds more and more allocations
+//! that are older than one step, up to the last step ([`lasting_rise`]). Allocations are counted instead of bytes,
+//! because batches differ in size: a large batch is no growth, and a small one after it must not hide growth. One tensor
+//! that gets longer in each step is found by its bytes (`longer_tensors`). Optimizer state, cached tables and gradients
+//! are allocated once, so they do not count as growth.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,13 +16,14 @@ use crate::lasting_rise::lasting_rise;
 use crate::moment::Moment;
 use crate::places::{Place, Places};
 
-/// Optimizers may take their state in turns (two of them, of a GAN): more steps are needed.
+/// Growth of optimizer state needs more steps, because several optimizers (of a GAN, for example) may allocate their
+/// state one after the other.
 const FEWEST_STEPS_OF_OPTIMIZERS: usize = 6;
 
-/// Of very many steps the last are compared: what grows over them grows.
+/// At most this many of the last steps are compared.
 const MOST_STEPS: usize = 1000;
 
-/// The places that grow most are looked at; more are no help to anybody.
+/// At most this many places are reported, those that grow most.
 const MOST_PLACES: usize = 64;
 
 /// Memory that grows from step to step, on one card.
@@ -29,64 +31,64 @@ const MOST_PLACES: usize = 64;
 pub struct Growth {
     /// How many steps were compared.
     pub steps: usize,
-    /// What grows; the fastest first.
+    /// What grows, the fastest first.
     pub sources: Vec<GrowthSource>,
-    /// All of it together, on average.
+    /// The sum of all sources, on average.
     pub bytes_per_step: u64,
-    /// After so many steps more, the rest of the card is full.
+    /// After how many more steps the card is full.
     pub steps_until_full: Option<u64>,
 }
 
-/// A line that makes memory which is kept.
+/// A line that allocates memory that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrowthSource {
     pub place: Place,
-    /// Words for it.
+    /// The place in words.
     pub label: String,
     pub category: Category,
-    /// Of the largest allocation that is kept.
+    /// The stack of the largest allocation that is kept.
     pub stack: StackId,
-    /// The variable that keeps it, in words; empty where that was not seen.
+    /// The variable that keeps it, in words; empty if unknown.
     pub kept_in: String,
     /// Bytes of the blocks that are live at the end of each compared step.
     pub bytes_at_ends: Vec<u64>,
-    /// On average, without the first step where there are enough others.
+    /// On average, without the first step if there are enough others.
     pub bytes_per_step: u64,
-    /// It keeps something once in so many steps.
+    /// It keeps something once in this many steps.
     pub period: usize,
-    /// Allocations that are there at the last end.
+    /// The number of its allocations at the end of the last step.
     pub count: u64,
 }
 
 #[derive(Default)]
 struct Survivors {
-    /// Ends of the steps that made them, by number.
+    /// The steps that made them, as indices of their ends.
     made_in: BTreeSet<usize>,
     block_bytes: u64,
     count: u64,
     largest_bytes: u64,
     stack: StackId,
-    /// The steps whose survivors bear a name.
+    /// For each name, the steps whose survivors have it.
     names: BTreeMap<NameId, BTreeSet<usize>>,
 }
 
 impl Survivors {
-    /// The name of most of them, where something is kept once in `period` steps. A variable that each step replaces
-    /// names a step here and there; what keeps all of them names those of one step and of the next.
+    /// The name that most of them have, if something is kept once in `period` steps. A variable that each step replaces
+    /// names the survivors of single steps; one that keeps all of them names those of consecutive steps.
     fn name(&self, period: usize) -> NameId {
         let keeps = |steps: &BTreeSet<usize>| {
             let mut pairs = steps.iter().zip(steps.iter().skip(1));
             pairs.any(|(one, next)| next - one <= period)
         };
         let keepers = self.names.iter().filter(|(_, steps)| keeps(steps));
-        // Of names that keep as much, the first.
+        // Of equally frequent names, the first.
         let most = keepers.max_by_key(|(name, steps)| (steps.len(), std::cmp::Reverse(**name)));
         most.map(|(name, _)| *name).unwrap_or_default()
     }
 }
 
 impl CardLedger<'_> {
-    /// Results and what is saved for backward bear the name of the variable that keeps them, or none.
+    /// The variable that keeps memory of this category: only results and what is saved for backward are named by it.
     fn keeper(&self, category: Category, name: NameId) -> String {
         let is_named_by_variable = matches!(
             category,
@@ -97,7 +99,7 @@ impl CardLedger<'_> {
         text.cloned().unwrap_or_default()
     }
 
-    /// What grows from step to step. Three complete steps are needed to say so, and more where the first differ.
+    /// What grows from step to step. Needs at least three complete steps.
     pub fn growth(&self) -> Growth {
         let ends: Vec<Moment> = self
             .steps()
@@ -146,7 +148,7 @@ impl CardLedger<'_> {
             .filter(|source| !is_counted(&source.place))
             .collect();
         growth.sources.extend(longer);
-        // Stable: those that grow alike stay in the order of their places.
+        // A stable sort keeps sources with equal growth in the order of their places.
         growth
             .sources
             .sort_by_key(|source| std::cmp::Reverse(source.bytes_per_step));
@@ -156,7 +158,7 @@ impl CardLedger<'_> {
         growth
     }
 
-    /// Places of which something made in at least two earlier steps is live at the last end.
+    /// Places with live allocations at the end of the last step that were made in at least two earlier steps.
     fn accumulating(
         &self,
         places: &Places,
@@ -195,21 +197,21 @@ impl CardLedger<'_> {
         found.into_iter().collect()
     }
 
-    /// What each candidate holds at each end.
+    /// What each candidate holds at the end of each step.
     fn series<T>(
         &self,
         places: &Places,
         ends: &[Moment],
         candidates: &BTreeMap<(Place, Category), T>,
     ) -> BTreeMap<(Place, Category), Series> {
-        // Changes at each end first, then sums: an allocation may live through very many.
+        // Collect changes at each end first and sum them up later, because an allocation may live through many ends.
         let mut changes: BTreeMap<_, [Changes; 3]> = candidates
             .keys()
             .map(|key| (key.clone(), [(); 3].map(|()| Changes::over(ends.len()))))
             .collect();
         for one in &self.card.allocations {
             let (first, after) = ends_with(one, ends);
-            // Most of what a step makes is gone before its end: no need to look where it was made.
+            // Most of what a step allocates is freed before its end, and its place does not matter.
             if first >= after {
                 continue;
             }
@@ -234,8 +236,8 @@ impl CardLedger<'_> {
             .collect()
     }
 
-    /// How many steps more fit on the card beside what the rehearsed ones need: what the answer says to be left, or
-    /// else what the most that was reserved leaves.
+    /// After how many more steps the card is full. The memory left is the answer's headroom if known, else the card's
+    /// memory minus peak reserved memory.
     fn steps_until_full(&self, bytes_per_step: u64) -> Option<u64> {
         let about = &self.recording.about;
         if let Some(left) = about
@@ -260,19 +262,19 @@ impl CardLedger<'_> {
 /// What a place holds at the end of each step.
 struct Series {
     bytes: Vec<u64>,
-    /// Of what was made in an earlier step.
+    /// Counting only allocations from earlier steps.
     old_bytes: Vec<u64>,
     old_count: Vec<u64>,
 }
 
-/// The first end at which an allocation is live, and the first at which it is not any more.
+/// The range of step ends at which an allocation is live: the first, and the first after it is freed.
 pub(crate) fn ends_with(one: &Allocation, ends: &[Moment]) -> (usize, usize) {
     let passed = |event: u32| ends.partition_point(|end| end.0 <= event as usize);
     let first = one.allocated_at.map_or(0, passed);
     (first, one.freed_at.map_or(ends.len(), passed))
 }
 
-/// By how much a sum changes at each of a number of points.
+/// The change of a sum at each of several points.
 pub(crate) struct Changes(Vec<i128>);
 
 impl Changes {
@@ -280,7 +282,7 @@ impl Changes {
         Self(vec![0; points + 1])
     }
 
-    /// Counts from one point on, up to another.
+    /// Adds an amount from one point up to, not including, another.
     pub(crate) fn add(&mut self, amount: u64, from: usize, to: usize) {
         if from < to {
             self.0[from] += i128::from(amount);

@@ -4,12 +4,12 @@ use ghostgpu_recording::Allocation;
 
 use crate::by_category::ByCategory;
 
-/// What some allocations hold together.
+/// The sums over some allocations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// What was asked for, by category.
+    /// Requested bytes, by category.
     pub requested: ByCategory,
-    /// What the allocator handed out.
+    /// Bytes of the blocks that the allocator handed out.
     pub block_bytes: u64,
     pub count: u64,
 }

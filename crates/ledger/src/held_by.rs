@@ -17,9 +17,9 @@ pub enum By {
     Function,
     /// The whole stack.
     Stack,
-    /// Its name: a parameter's, or what a snapshot calls it. Never guessed: without any, it is unknown.
+    /// The name of a parameter, or the name in a snapshot. It is never guessed; without one, the holder is unknown.
     Name,
-    /// What was asked for.
+    /// The requested size.
     Size,
 }
 
@@ -31,7 +31,7 @@ pub struct Holder {
     pub requested_bytes: u64,
     pub block_bytes: u64,
     pub count: u64,
-    /// Of these, how many are older than the recording.
+    /// How many of these allocations are older than the recording.
     pub older_count: u64,
     /// The stack of its largest allocation.
     pub stack: StackId,
@@ -47,7 +47,7 @@ pub struct Holders {
     pub holders: Vec<Holder>,
 }
 
-/// What makes two allocations the same holder's.
+/// Allocations with equal keys have the same holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key<'a> {
     Line(&'a str, u32, &'a str),
@@ -55,7 +55,7 @@ enum Key<'a> {
     Stack(StackId),
     Name(NameId),
     Bytes(u64),
-    /// There is no stack or no name: older than the recording, or not.
+    /// There is no stack or no name, possibly because the allocation is older than the recording.
     Unknown {
         is_older: bool,
     },
@@ -82,7 +82,7 @@ impl CardLedger<'_> {
                 stack: sum.stack,
             })
             .collect();
-        // By label and stack at the end, so that equal ones stand in the same order every time.
+        // Label and stack come last, so that equal holders always have the same order.
         holders.sort_by(|first, second| {
             let order = second.requested_bytes.cmp(&first.requested_bytes);
             order

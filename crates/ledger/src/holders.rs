@@ -1,4 +1,4 @@
-//! The largest holders at a moment: allocations of one category from one stack, over equal modules.
+//! The largest holders at a moment: allocations of one category from one stack, summed over equal modules.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use crate::held::Held;
 use crate::moment::Moment;
 use crate::places::{Place, Places};
 
-/// Allocations that were made alike.
+/// Allocations with the same category, place, module pattern, operator and stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HolderGroup {
     pub category: Category,
     pub place: Place,
-    /// Words for the place.
+    /// The place in words.
     pub label: String,
-    /// Its path, `*` for numbers; empty for none.
+    /// The path of the module, with `*` for numbers; empty for none.
     pub module: String,
     pub operator: OperatorId,
-    /// 0 where there is none.
+    /// 0 if there is none.
     pub stack: StackId,
     pub held: Held,
     /// The largest of them; of equal ones the first.
@@ -62,7 +62,7 @@ impl CardLedger<'_> {
                 },
             )
             .collect();
-        // Stable: those of equal size stay in the order of their keys.
+        // A stable sort keeps groups of equal size in the order of their keys.
         groups.sort_by_key(|group| std::cmp::Reverse(group.held.requested_bytes()));
         groups
     }

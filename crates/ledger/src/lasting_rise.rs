@@ -1,27 +1,27 @@
-//! Whether a series that is looked at once in every step goes on rising, or levels off.
+//! Whether a series with one value per step keeps rising or levels off.
 //!
-//! Much rises for a while and then no more: caches, optimizer state that is made when a parameter first has a gradient,
-//! what a second epoch adds, buffers with room for a number of things. So a rise counts only if it comes again and
-//! again up to the end, at intervals that are about the same, and if the later ones are not smaller.
+//! Many things rise for a while and then stop: caches, optimizer state that is allocated when a parameter first has a
+//! gradient, what a second epoch adds, buffers of limited size. So a rise counts only if it recurs up to the end, at
+//! roughly regular intervals, and does not slow down.
 
-/// In fewer steps nothing is seen.
+/// With fewer steps, no rise is recognised.
 const FEWEST_STEPS: usize = 3;
 
-/// From so many steps on, the first is left out, and a rise has to come three times; of fewer, two have to do.
+/// From this many steps on, the first step is ignored and three rises are required; with fewer steps, two are enough.
 const ENOUGH_STEPS: usize = 5;
 
-/// A rise without an end in sight.
+/// A rise that continues to the end of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastingRise {
-    /// Between the first and the last rise that were seen the value is to be compared: after the step of this index, …
+    /// The index of the first step with a rise. Growth is the difference between the values at `from` and `to`.
     pub from: usize,
-    /// … and after this one.
+    /// The index of the last step with a rise.
     pub to: usize,
-    /// It rises once in so many steps at most.
+    /// The largest number of steps between two rises.
     pub period: usize,
 }
 
-/// The lasting rise of a series, if there is one: `values[n]` is what there was after step n.
+/// The lasting rise of a series, if there is one; `values[n]` is the value after step n.
 pub fn lasting_rise(values: &[u64]) -> Option<LastingRise> {
     if values.len() < FEWEST_STEPS {
         return None;
@@ -40,7 +40,7 @@ pub fn lasting_rise(values: &[u64]) -> Option<LastingRise> {
     }
     let gaps = || rises.windows(2).map(|pair| pair[1] - pair[0]);
     let (shortest, longest) = (gaps().min()?, gaps().max()?);
-    // What usually came every other step and has not come for longer than that does not come any more.
+    // If the last rise is longer ago than the longest interval, the series has stopped rising.
     let is_overdue = values.len() - 1 - last >= longest;
     let is_regular = longest <= 2 * shortest;
     (is_regular && !is_overdue && !is_slowing(values, &rises)).then_some(LastingRise {
@@ -50,8 +50,8 @@ pub fn lasting_rise(values: &[u64]) -> Option<LastingRise> {
     })
 }
 
-/// Where the part of the series begins that never falls, if it has outgrown by far what was before: what was given
-/// back once will be given back again.
+/// Where the last part without a fall begins, if it has grown far beyond everything before it. Otherwise there is no
+/// lasting rise, because memory that was freed once will be freed again.
 fn after_last_fall(values: &[u64], beginning: usize) -> Option<usize> {
     let fall = (beginning + 1..values.len())
         .rev()
@@ -64,7 +64,7 @@ fn after_last_fall(values: &[u64], beginning: usize) -> Option<usize> {
     (*last > highest_before.saturating_mul(2)).then_some(fall)
 }
 
-/// Whether the later half of the rises comes to clearly less than the earlier.
+/// Whether the later half of the rises adds up to clearly less than the earlier half.
 fn is_slowing(values: &[u64], rises: &[usize]) -> bool {
     let half = rises.len() / 2;
     let sum = |rises: &[usize]| -> u128 {
@@ -84,10 +84,10 @@ mod tests {
             (&[1, 2, 3][..], Some(1)),
             (&[0, 5, 10, 15], Some(1)),
             (&[0, 0, 1, 2], Some(1)),
-            // Whatever the first steps made, the others add the same.
+            // The first step differs, and the others add the same amount each.
             (&[90, 200, 201, 202, 203, 204], Some(1)),
             (&[0, 1, 3, 6, 10, 15], Some(1)),
-            // A step of a short batch, or an end of an epoch, without one.
+            // One step without a rise, such as a small batch or the end of an epoch.
             (&[0, 1, 2, 3, 3, 4, 5, 6], Some(2)),
             // Every second step, every fourth.
             (&[1, 1, 2, 2, 3, 3, 4], Some(2)),
@@ -98,15 +98,15 @@ mod tests {
             (&[1, 2, 2], None),
             // A buffer that has filled up.
             (&[1, 2, 3, 4, 4, 4, 4], None),
-            // The second epoch, once.
+            // A single rise in the second epoch.
             (&[1, 1, 1, 1, 5, 5, 5, 5], None),
-            // Rises that become smaller and smaller.
+            // Rises that get smaller and smaller.
             (&[0, 16, 24, 28, 30, 31], None),
-            // What is collected every four steps.
+            // Something that is freed every four steps.
             (&[1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3], None),
             // A batch that is sometimes larger.
             (&[5, 3, 4, 6, 2, 3, 4], None),
-            // Given back once, at the beginning, and never again.
+            // Freed once, at the beginning, and never again.
             (&[5, 9, 1, 9, 17, 25, 33], Some(1)),
             // Once in an epoch of five steps, seen twice.
             (&[0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2], None),

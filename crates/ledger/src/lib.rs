@@ -1,23 +1,24 @@
-//! Whose bytes they are, and when: every sum over a recording is made here.
+//! Every sum over a recording: whose bytes they are, and when.
 //!
-//! A [`Recording`](ghostgpu_recording::Recording) goes in, of a rehearsal or of a memory snapshot, and
-//! [`CardLedger::new`] goes once through the events of one of its cards. Then
+//! [`CardLedger::new`] goes once through the events of one card of a [`Recording`](ghostgpu_recording::Recording), of a
+//! rehearsal or of a memory snapshot. Then
 //!
-//! - [`CardLedger::peak`] and its like say when there was most, [`CardLedger::overview`] how it went up and down;
-//! - [`CardLedger::accounts`] says what the card's memory is made of at a moment, with nothing left over;
+//! - [`CardLedger::peak`] and similar functions say when most memory was used, [`CardLedger::overview`] how it changed
+//!   over time;
+//! - [`CardLedger::accounts`] says what the card's memory consists of at a moment, with nothing left over;
 //! - [`CardLedger::segments_at`] is the memory itself at a moment, block by block;
 //! - [`CardLedger::held_by`] sums up what is live by line, function, stack, name or size, and
 //!   [`CardLedger::by_module`], [`CardLedger::by_place`], [`CardLedger::by_operator`] and [`CardLedger::holders`] by
 //!   owner;
-//! - [`CardLedger::stages`] and [`CardLedger::phases`] say what came and went in each stage;
+//! - [`CardLedger::stages`] and [`CardLedger::phases`] say what was allocated and freed in each stage;
 //! - [`CardLedger::ran_out`] is the moment at which a request failed;
-//! - [`RankAccounts::all`] sets the ranks of a job beside each other;
+//! - [`RankAccounts::all`] compares the ranks of a job;
 //! - [`CardLedger::growth`] finds memory that grows from step to step;
-//! - [`CardLedger::rule_of_thumb`] puts the classic formula beside the exact figures.
+//! - [`CardLedger::rule_of_thumb`] compares the classic formula with the exact figures.
 //!
-//! A block counts from its `Allocate` to its `Free`: until then nobody else can have its memory. Sums are exact; where
-//! a recording contradicts itself they stop at zero, and nothing here panics. Pure: it reads no file, prints nothing,
-//! and does not know who made a recording.
+//! A block counts from its `Allocate` to its `Free`, because its memory cannot be reused in between. Sums are exact. If
+//! a recording contradicts itself they saturate at zero, and nothing here panics. Pure: this crate reads no file, prints
+//! nothing, and does not know who made a recording.
 
 #![forbid(unsafe_code)]
 

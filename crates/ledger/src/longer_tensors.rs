@@ -1,8 +1,8 @@
-//! One tensor that becomes longer with every step: `history = torch.cat([history, output])`.
+//! One tensor that gets longer with every step: `history = torch.cat([history, output])`.
 //!
-//! There is never more than one thing to count, since each step replaces it by a longer one. So bytes are compared, but only of
-//! what `torch.cat` made, and only where batches do not become longer themselves: data that are sorted by length make
-//! every result longer.
+//! There is always only one such tensor, because each step replaces it by a longer one, so bytes are compared instead of
+//! counts. Only results of `torch.cat` are considered, and only if batches do not get longer themselves: with data
+//! sorted by length, every result gets longer.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::lasting_rise::lasting_rise;
 use crate::moment::Moment;
 use crate::places::{Place, Places};
 
-/// Of fewer steps, batches may by chance be longer each time.
+/// With fewer steps, batches may get longer each time by chance.
 const FEWEST_STEPS: usize = 6;
 
-/// What puts tensors behind each other; `stack`, `hstack` and their like come to it.
+/// The operator that concatenates tensors; `stack`, `hstack` and similar functions call it.
 const PUTTING_TOGETHER: &str = "aten::cat";
 
 struct Tensors<'a> {
@@ -27,7 +27,7 @@ struct Tensors<'a> {
 }
 
 impl CardLedger<'_> {
-    /// Places whose tensor is longer at the end of each step.
+    /// Places whose tensor gets longer from step to step.
     pub(crate) fn longer_tensors(&self, places: &Places, ends: &[Moment]) -> Vec<GrowthSource> {
         let operators = &self.recording.names.operators;
         let is_put_together = |one: &Allocation| {
@@ -50,7 +50,7 @@ impl CardLedger<'_> {
                         changes: Changes::over(ends.len()),
                         last: one,
                     });
-                    // A block may be larger than what it is for, by what was left of another.
+                    // Requested bytes, because a block may be larger than its tensor if the rest was not split off.
                     tensors.changes.add(one.requested_bytes, first, after);
                     tensors.last = one;
                 }

@@ -7,27 +7,27 @@ use crate::held::Held;
 use crate::moment::Moment;
 use crate::owner_module::OwnerModules;
 
-/// Paths are split into so many parts at most.
+/// The largest depth of a node; longer paths are not split further.
 const MOST_DEPTH: usize = 32;
 
-/// A module, or a part of a path that leads to modules.
+/// A module, or a prefix of paths of modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleNode {
     /// `encoder.layer.7`; empty for what is outside any module.
     pub path: String,
-    /// `BertLayer`; empty if it is not known.
+    /// `BertLayer`; empty if unknown.
     pub class: String,
-    /// The node above, always earlier in the list.
+    /// The index of the parent node, which always comes earlier in the list.
     pub parent: Option<usize>,
     /// 0 for the first part of a path.
     pub depth: usize,
-    /// What is the module's own.
+    /// What belongs to the module itself.
     pub own: Held,
-    /// With everything below it.
+    /// Including everything below it.
     pub total: Held,
 }
 
-/// The modules that hold something: each above those below it, the largest first among siblings.
+/// The modules that hold something. Parents come before their children, and siblings are sorted by size, largest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModuleTree {
     pub nodes: Vec<ModuleNode>,
@@ -78,7 +78,7 @@ impl ModuleTree {
             }
         }
         let mut ordered: Vec<ModuleNode> = Vec::new();
-        // The next to take is the last; a stack of nodes with the place of their parent.
+        // A stack of nodes, each with the index of its parent.
         let mut waiting: Vec<(Option<usize>, ModuleNode)> = Vec::new();
         push_smallest_first(&mut waiting, None, top);
         while let Some((parent, mut node)) = waiting.pop() {
@@ -92,7 +92,7 @@ impl ModuleTree {
         Self { nodes: ordered }
     }
 
-    /// The nodes below one, or the uppermost ones.
+    /// The children of a node, or the top-level nodes.
     pub fn children(&self, parent: Option<usize>) -> impl Iterator<Item = (usize, &ModuleNode)> {
         let all = self.nodes.iter().enumerate();
         all.filter(move |(_, node)| node.parent == parent)
@@ -117,7 +117,7 @@ fn beginnings(path: &str) -> impl Iterator<Item = &str> {
     inner.take(MOST_DEPTH - 1).chain([path])
 }
 
-/// The path above; none for the first part.
+/// The parent's path; `None` for the first part.
 fn parent_of(path: &str, depth: usize) -> Option<&str> {
     beginnings(path).nth(depth.checked_sub(1)?)
 }

@@ -1,4 +1,4 @@
-//! Moments, and how much there was at one.
+//! Moments, and how much memory was used at one.
 
 use ghostgpu_recording::Source;
 
@@ -7,17 +7,17 @@ use ghostgpu_recording::Source;
 pub struct Moment(pub usize);
 
 impl Moment {
-    /// The event that led to it; none before the first.
+    /// The event just before it; `None` before the first.
     pub fn event(self) -> Option<usize> {
         self.0.checked_sub(1)
     }
 }
 
-/// How much there was at a moment.
+/// How much memory was used at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
     pub moment: Moment,
-    /// What was asked for by what is live.
+    /// Requested bytes of live allocations.
     pub requested_bytes: u64,
     /// Bytes of the live blocks; PyTorch's "allocated", and "active" while another stream may still use a block.
     pub allocated_bytes: u64,
@@ -26,8 +26,8 @@ pub struct Level {
 }
 
 impl Level {
-    /// What peaks are compared by: the bytes of blocks, or what was asked for in a snapshot, which says of the blocks
-    /// that are gone only how large they were at least.
+    /// What peaks are compared by: block bytes, or requested bytes in a snapshot, which does not say how large freed
+    /// blocks were.
     pub fn height(&self, source: Source) -> u64 {
         match source {
             Source::Rehearsal => self.allocated_bytes,

@@ -8,10 +8,10 @@ use crate::card_ledger::CardLedger;
 use crate::held::Held;
 use crate::moment::Moment;
 
-/// What one operator's results hold.
+/// The memory of one operator's results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorSum {
-    /// `aten::linear`, or in words why there is none.
+    /// `aten::linear`, or the reason why there is none.
     pub label: String,
     /// Whether the recording names the operator.
     pub is_known: bool,
@@ -37,7 +37,7 @@ impl CardLedger<'_> {
                 held,
             })
             .collect();
-        // Stable: those of equal size stay in the order of their names.
+        // A stable sort keeps operators of equal size in the order of their names.
         sums.sort_by_key(|one| std::cmp::Reverse(one.held.requested_bytes()));
         sums
     }

@@ -1,4 +1,4 @@
-//! How a card's memory went up and down, in as many stretches as a drawing has room for.
+//! How a card's memory changed over time, in as many stretches as a chart has room for.
 
 use ghostgpu_recording::Event;
 
@@ -7,31 +7,31 @@ use crate::groups::{Groups, MOST_GROUPS};
 use crate::moment::Level;
 use crate::sweep::Sweep;
 
-/// A stretch of events: its highest moment, so that no peak is lost when a screen shows it as one pixel.
+/// A stretch of events, represented by its highest moment, so that no peak is lost when it is drawn as one pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// When most was allocated in it; the first such moment.
+    /// The first moment in it with the most allocated memory.
     pub highest: Level,
-    /// What was asked for then, by [group](Groups).
+    /// Requested bytes at that moment, by [group](Groups).
     pub requested: [u64; MOST_GROUPS],
-    /// The most that was reserved in it.
+    /// Peak reserved memory in it.
     pub highest_reserved_bytes: u64,
 }
 
-/// The whole recording, moment by moment after its first event.
+/// The whole recording after its first event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overview {
     /// A power of two.
     pub events_per_stretch: usize,
-    /// At least one: without events, it is the state there was.
+    /// At least one, which is the initial state if there are no events.
     pub stretches: Vec<Stretch>,
-    /// The highest moments after an event. Before the first there may have been more.
+    /// The highest moments after an event. The state before the first event may be higher.
     pub peak: Level,
     pub peak_reserved: Level,
 }
 
 impl CardLedger<'_> {
-    /// The card's memory in at most so many stretches of equally many events.
+    /// The card's memory in at most `most_stretches` stretches with the same number of events.
     pub fn overview(&self, groups: &Groups, most_stretches: usize) -> Overview {
         let events = self.card.events.len();
         let events_per_stretch = events
@@ -91,7 +91,7 @@ impl CardLedger<'_> {
         requested
     }
 
-    /// Moves what an event allocates or frees.
+    /// Adds or subtracts what an event allocates or frees.
     fn regroup(&self, requested: &mut [u64; MOST_GROUPS], groups: &Groups, event: usize) {
         let Some(Event::Allocate(id) | Event::Free(id)) = self.card.events.get(event) else {
             return;

@@ -1,13 +1,13 @@
 //! Which module an allocation belongs to.
 //!
-//! Parameters and what belongs to them are their module's wherever they were made; everything else is of the
-//! module that was running.
+//! Parameters, with their gradients and state, belong to their module wherever they were made. Everything else belongs
+//! to the module that was running.
 
 use std::collections::{HashMap, HashSet};
 
 use ghostgpu_recording::{Allocation, Category, ModuleId, Names};
 
-/// Names with more parts than this are looked at from their end only so far.
+/// At most this many parts of a name are examined, from its end.
 const MOST_PARTS: usize = 64;
 
 /// Modules by name and number.
@@ -17,7 +17,7 @@ pub struct OwnerModules<'a> {
     by_path: HashMap<&'a str, ModuleId>,
     /// For each name of a parameter, the path of its module.
     by_name: Vec<&'a str>,
-    /// The path of the model itself, if there is one model only.
+    /// The path of the model itself, if there is only one.
     only_model: &'a str,
     patterns: Vec<String>,
 }
@@ -83,7 +83,7 @@ impl<'a> OwnerModules<'a> {
         module.map_or("", |module| &module.class)
     }
 
-    /// A module's path with `*` for its numbers, where several modules differ in nothing else.
+    /// A module's path, with `*` for numbers if several modules differ only in them.
     pub fn pattern(&self, module: ModuleId) -> &str {
         self.patterns
             .get(module.0 as usize)
@@ -91,20 +91,20 @@ impl<'a> OwnerModules<'a> {
     }
 }
 
-/// The path of a model itself is its class's name in brackets.
+/// The path of the model itself is the name of its class in brackets.
 fn is_model(path: &str) -> bool {
     path.starts_with('[') && path.ends_with(']')
 }
 
-/// What a name may begin with.
+/// The modules and models that may be a prefix of a name.
 struct KnownNames<'a, 'p> {
     paths: &'p HashMap<&'a str, ModuleId>,
     texts: HashSet<&'a str>,
 }
 
 impl<'a> KnownNames<'a, '_> {
-    /// The longest beginning of a name that is a module's path, or a model's; else what comes before the
-    /// parameter's own name, which is last or, in a state's name, next to last.
+    /// The longest prefix of a name that is the path of a module or model. Without one, the part before the parameter's
+    /// own name, which comes last or, in the name of a state, second to last.
     fn module_in(&self, name: &'a str) -> &'a str {
         let dots = name.rmatch_indices('.').take(MOST_PARTS);
         let mut beginnings = dots.map(|(at, _)| &name[..at]);
@@ -125,7 +125,7 @@ impl<'a> KnownNames<'a, '_> {
     }
 }
 
-/// For each module its path, with `*` for numbers where that names several modules.
+/// For each module its path, with `*` for numbers if that stands for several modules.
 fn patterns(names: &Names) -> Vec<String> {
     let all: Vec<String> = names.modules.iter().map(|one| starred(&one.path)).collect();
     let mut counts: HashMap<&str, u32> = HashMap::new();
@@ -144,7 +144,7 @@ fn patterns(names: &Names) -> Vec<String> {
 
 fn starred(path: &str) -> String {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|one| one.is_ascii_digit());
-    // A model that is a plain list of layers keeps their numbers: nothing else tells them apart.
+    // A model that is a plain list of layers keeps their numbers, because nothing else distinguishes them.
     let parts = path.split('.').enumerate().map(|(at, part)| match at {
         1.. if is_number(part) => "*",
         _ => part,
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameters_module_is_the_longest_known_beginning_of_its_name() {
+    fn a_parameters_module_is_the_longest_known_prefix_of_its_name() {
         let mut names = modules(&["[Net]", "layer", "layer.0", "[Linear]"]);
         let expected = [
             ("", ""),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_become_stars_where_several_modules_differ_in_them_only() {
+    fn numbers_become_stars_if_several_modules_differ_only_in_them() {
         let names = modules(&["layer.0.fc", "layer.1.fc", "block.7", "head", "0", "1"]);
         let owners = OwnerModules::of(&names);
         let found: Vec<&str> = (0..7).map(|at| owners.pattern(ModuleId(at))).collect();

@@ -1,4 +1,4 @@
-//! What came, went and stayed in every single phase.
+//! What was allocated, freed and kept in every single phase.
 
 use ghostgpu_recording::{Event, Phase};
 
@@ -7,7 +7,7 @@ use crate::moment::Moment;
 use crate::steps::intervals;
 use crate::sweep::Sweep;
 
-/// What one phase did. Bytes are those of blocks.
+/// What one phase did, in block bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseSums {
     pub phase: Phase,
@@ -15,9 +15,9 @@ pub struct PhaseSums {
     pub before_bytes: u64,
     pub came_bytes: u64,
     pub went_bytes: u64,
-    /// Of what came, what was still there at its end.
+    /// The part of `came_bytes` that was still live at its end.
     pub stayed_bytes: u64,
-    /// The most that was allocated after one of its events, and when.
+    /// The most that was allocated after one of its events, and the moment.
     pub peak_allocated_bytes: u64,
     pub peak: Moment,
 }

@@ -1,4 +1,4 @@
-//! The line of the program that made an allocation, or what stands for it where there is none.
+//! The line of the program that made an allocation, or a substitute if there is none.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::owner_module::OwnerModules;
 pub enum Place {
     /// A line: the innermost of the user's own code, else of a package, else of PyTorch, else of C++.
     Line(FrameId),
-    /// A thread without Python (the backward pass), known by operator, module and stage.
+    /// A thread without Python (the backward pass), identified by operator, module and stage.
     NoStack {
         operator: OperatorId,
         /// The module's path, `*` for numbers; empty for none.
@@ -27,7 +27,7 @@ pub enum Place {
     Older,
 }
 
-/// Finds places and words for them.
+/// Finds the places of allocations, and their labels.
 #[derive(Clone, Debug)]
 pub struct Places<'a> {
     recording: &'a Recording,
@@ -54,7 +54,7 @@ impl<'a> Places<'a> {
                 let frame = names.frames.get(id.0 as usize)?;
                 Some((*id, rank(frame)))
             });
-            // The first of the best, as the innermost comes first.
+            // The first of equally good frames is the innermost one.
             let best = known.reduce(|best, next| if next.1 < best.1 { next } else { best });
             best.map(|(id, _)| id)
         });
@@ -81,7 +81,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The frame that stands for a stack.
+    /// The frame that represents a stack.
     pub fn frame_of(&self, stack: StackId) -> Option<FrameId> {
         self.by_stack.get(stack.0 as usize).copied().flatten()
     }
@@ -90,7 +90,7 @@ impl<'a> Places<'a> {
         self.recording.names.frames.get(id.0 as usize)
     }
 
-    /// `train.py:58 in main`, or what is known in its place.
+    /// `train.py:58 in main`, or what is known instead.
     pub fn label(&self, place: &Place) -> String {
         match place {
             Place::Line(id) => match self.frame(*id) {
@@ -132,7 +132,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Parts of C++ names that say how memory is allocated and stacks are recorded, not what for.
+/// Parts of C++ names of functions that allocate memory or record stacks, and do not show what the memory is for.
 const PLUMBING: [&str; 9] = [
     "unwind",
     "CapturedTraceback",
@@ -145,7 +145,7 @@ const PLUMBING: [&str; 9] = [
     "empty_memory_format",
 ];
 
-/// How well a frame tells what memory is for: the lowest of a stack stands for it.
+/// How well a frame shows what memory is for. The frame with the lowest rank represents the stack.
 fn rank(frame: &Frame) -> (FrameOwner, u8) {
     let function = frame.function.as_str();
     let among_native = match frame.owner {

@@ -12,31 +12,31 @@ use crate::places::PlaceSum;
 pub struct RanOut {
     pub event: u32,
     pub failure: Failure,
-    /// PyTorch frees every unused segment before it gives up: what is cached still was of no use for the request.
+    /// PyTorch frees every unused segment before it gives up, so what is still cached could not serve the request.
     pub accounts: Accounts,
-    /// The lines that held what was live; the largest first.
+    /// The lines that held live memory, the largest first.
     pub lines: Vec<PlaceSum>,
 }
 
 /// Why a request could not be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusedBecause {
-    /// Everything unused together would not have been enough.
+    /// All unused memory together would not have been enough.
     Full,
-    /// It would have been enough in one piece.
+    /// The unused memory would have been enough in one piece.
     Fragmented,
-    /// The card had room for it: PyTorch was not to take more.
+    /// The card had room for it, but PyTorch's own limit did not allow it.
     Limited,
 }
 
-/// What PyTorch asks the driver for: segments of a fixed size for what is small, else a multiple of one.
+/// The segments that PyTorch asks the driver for: a fixed size for small requests, else a multiple of one.
 const SMALL_SEGMENT_BYTES: u64 = 2 << 20;
 const LARGE_SEGMENT_BYTES: u64 = 20 << 20;
 const LARGEST_SMALL_REQUEST_BYTES: u64 = 1 << 20;
 const FEWEST_BYTES_OF_OWN_SEGMENT: u64 = 10 << 20;
 
 impl RanOut {
-    /// Why it failed; none where the recording does not say what the driver had left.
+    /// Why it failed; `None` if the recording does not say how much memory the driver had left.
     pub fn because(&self) -> Option<RefusedBecause> {
         let left = self.failure.driver_free_bytes?;
         let requested = self.failure.requested_bytes;
@@ -49,7 +49,7 @@ impl RanOut {
     }
 }
 
-/// The segment that a request leads to.
+/// The size of the segment that PyTorch would ask for to serve a request.
 fn segment_bytes(requested: u64) -> u64 {
     if requested <= LARGEST_SMALL_REQUEST_BYTES {
         return SMALL_SEGMENT_BYTES;
@@ -62,7 +62,7 @@ fn segment_bytes(requested: u64) -> u64 {
 }
 
 impl CardLedger<'_> {
-    /// The last request that failed; none if there was none.
+    /// The last request that failed, if any.
     pub fn ran_out(&self) -> Option<RanOut> {
         let (event, failure) = self.card.failed_requests().next_back()?;
         let moment = Moment(event as usize);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_fails_for_want_of_memory_of_one_piece_or_of_permission() {
+    fn a_request_fails_because_the_card_is_full_fragmented_or_limited() {
         use RefusedBecause::{Fragmented, Full, Limited};
         for (requested, left, expected) in [
             (1 << 30, Some(1 << 20), Some(Full)),

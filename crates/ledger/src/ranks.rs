@@ -1,22 +1,22 @@
-//! What each rank of a job has at its own peak, and why one has more than another.
+//! The memory of each rank of a job at its own peak, and why one has more than another.
 
 use ghostgpu_recording::{Category, Recording};
 
 use crate::accounts::{Accounts, Part};
 use crate::card_ledger::CardLedger;
 
-/// A rank when it had most.
+/// A rank at its peak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankAccounts {
     pub rank: u32,
-    /// On the card on which it had most.
+    /// On the card on which it used most.
     pub accounts: Accounts,
-    /// It holds parts of parameters, and gathers them where a layer needs them whole.
+    /// It holds shards of parameters, and gathers whole ones when a layer needs them.
     pub is_sharded: bool,
 }
 
 impl RankAccounts {
-    /// The ranks of a recording in their order; empty for a job of one.
+    /// The ranks of a recording in ascending order; empty if the job has only one.
     pub fn all(recording: &Recording) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for card in &recording.cards {
@@ -25,7 +25,7 @@ impl RankAccounts {
             };
             let ledger = CardLedger::new(recording, card);
             let mut accounts = ledger.accounts(ledger.peak().moment);
-            // What others hold of the same card is not this rank's.
+            // What other processes use of the same card does not belong to this rank.
             accounts.other_processes_bytes = 0;
             let mut categories = card.allocations.iter().map(|one| one.category);
             let found = Self {
@@ -52,7 +52,7 @@ impl RankAccounts {
     }
 }
 
-/// The part of which one set of parts has most more than another, and how much; none where it has more of nothing.
+/// The part whose bytes in `more` exceed those in `less` by most, and by how much; `None` if no part does.
 pub fn largest_excess(more: &[(Part, u64)], less: impl Fn(Part) -> u64) -> Option<(Part, u64)> {
     let excesses = more
         .iter()

@@ -1,8 +1,8 @@
-//! The classic formula beside the exact figures: parameters × n + batch × outputs × 2.
+//! The classic formula compared with the exact figures: parameters × n + batch × outputs × 2.
 //!
-//! n counts copies of the parameters: themselves, their gradients and the optimizer's state, so 2 for plain SGD, 3
-//! with momentum, 4 for Adam. Outputs are counted twice, for the way back. The exact figures are those of the
-//! peak; [`RuleOfThumb::differences`] lead from the formula to them, to the byte.
+//! n counts copies of the parameters (themselves, gradients, optimizer state), so it is 2 for plain SGD, 3 with
+//! momentum, 4 for Adam. Outputs are counted twice because of their gradients. The exact figures are those of the peak;
+//! [`RuleOfThumb::differences`] lead from the formula to them, to the byte.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,7 +17,7 @@ use crate::steps::intervals;
 /// What the optimizer keeps for each parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptimizerKind {
-    /// Tensors like the parameter.
+    /// The number of tensors of the parameter's size.
     pub states: u32,
 }
 
@@ -45,8 +45,8 @@ pub struct LayerEstimate {
     pub path: String,
     pub class: String,
     pub parameter_bytes: u64,
-    /// Batch × outputs: what the module returned. Those around others return what the last inside them did, and
-    /// have none of their own.
+    /// Batch × outputs: the bytes that the module returned. Modules with others inside have none of their own, because
+    /// they return the output of the last one inside.
     pub output_bytes: u64,
     /// parameters × n + outputs × 2.
     pub rule_bytes: u64,
@@ -61,7 +61,7 @@ pub struct Difference {
     pub reason: &'static str,
     /// The name of the part in JSON.
     pub name: &'static str,
-    /// To be added to the formula's result.
+    /// The amount to add to the formula's result.
     pub bytes: i64,
 }
 
@@ -75,9 +75,9 @@ pub struct RuleOfThumb {
     pub rule_bytes: u64,
     /// What is on the card at the peak.
     pub exact_bytes: u64,
-    /// Those that are not zero. With them, the formula's result is `exact_bytes`.
+    /// The differences that are not zero. Added to `rule_bytes`, they give `exact_bytes`.
     pub differences: Vec<Difference>,
-    /// The modules in the order of what they hold, the largest first.
+    /// The modules, largest first.
     pub layers: Vec<LayerEstimate>,
 }
 
@@ -89,7 +89,7 @@ struct Layer {
 }
 
 impl CardLedger<'_> {
-    /// The classic formula; none if nothing was trained.
+    /// The classic formula for this card; `None` if nothing was trained.
     pub fn rule_of_thumb(&self) -> Option<RuleOfThumb> {
         let forward = self.one_forward()?;
         let accounts = self.accounts(self.peak().moment);
@@ -139,7 +139,7 @@ impl CardLedger<'_> {
         })
     }
 
-    /// The first forward of the step that reached the peak, up to its backward; else of any step.
+    /// The first forward pass of the step that reached the peak, up to its backward; else of any step.
     fn one_forward(&self) -> Option<OneForward> {
         let peak = self.peak().moment.0.saturating_sub(1) as u32;
         let step_of_peak = self.card.phase_of(peak).map(|phase| phase.step);
@@ -156,7 +156,7 @@ impl CardLedger<'_> {
         })
     }
 
-    /// What autograd saved in one forward, by module: stands for the outputs where they were not recorded.
+    /// What autograd saved in one forward pass, by module. Used for the outputs if they were not recorded.
     fn saved_in<'a>(
         &self,
         forward: &OneForward,
@@ -179,8 +179,8 @@ impl CardLedger<'_> {
         sums
     }
 
-    /// How many tensors like the parameter the optimizer keeps, for most of the parameters' bytes. Those after
-    /// the last step count: some are replaced in each.
+    /// How many tensors of a parameter's size the optimizer keeps, for most of the parameters' bytes. It is counted after
+    /// the last step, because some tensors are replaced in each step.
     fn optimizer_kind(&self) -> OptimizerKind {
         let done = self
             .steps()
@@ -206,12 +206,12 @@ impl CardLedger<'_> {
             let Some(name) = texts.get(one.name.0 as usize) else {
                 continue;
             };
-            // The parameter's name, or that and the state's own.
+            // The name is the parameter's, or the parameter's followed by the state's own.
             let parent = name.rsplit_once('.').map_or("", |(parent, _)| parent);
             let found = [name.as_str(), parent]
                 .into_iter()
                 .find_map(|name| by_text.get_key_value(name));
-            // Counters of steps are no copies of the parameter; states of 8 bits are.
+            // Step counters are no copies of the parameter, but 8-bit states are.
             if let Some((name, bytes)) = found
                 && one.requested_bytes >= (bytes / 8).max(1)
             {
@@ -225,7 +225,7 @@ impl CardLedger<'_> {
                 .or_default();
             *weight = weight.saturating_add(*bytes);
         }
-        // Parameters without state may be frozen: those with state decide, where there are any.
+        // Parameters without state may be frozen, so those with state decide if there are any.
         let with_state = weights.iter().filter(|(count, _)| **count > 0);
         let most = with_state.max_by_key(|(_, bytes)| **bytes);
         OptimizerKind {
@@ -234,13 +234,13 @@ impl CardLedger<'_> {
     }
 }
 
-/// Where a forward lies.
+/// The position of a forward pass.
 struct OneForward {
     events: std::ops::Range<u32>,
     step: u32,
 }
 
-/// What the modules without others inside them returned.
+/// The output bytes of modules that have no others inside.
 fn innermost_outputs(names: &Names) -> BTreeMap<&str, u64> {
     let paths: BTreeSet<&str> = names.modules.iter().map(|one| one.path.as_str()).collect();
     let has_inside = |path: &str| {
@@ -248,7 +248,7 @@ fn innermost_outputs(names: &Names) -> BTreeMap<&str, u64> {
         let next = paths.range(inside.as_str()..).next();
         next.is_some_and(|next| next.starts_with(&inside))
     };
-    // The model itself is around all others, if there are any.
+    // The model itself contains all others, if there are any.
     let is_around = |path: &str| has_inside(path) || (path.starts_with('[') && paths.len() > 2);
     let all = names.modules.iter().skip(1);
     all.filter(|one| one.output_bytes > 0 && !is_around(&one.path))
@@ -261,7 +261,7 @@ fn rule(parameter_bytes: u64, output_bytes: u64, optimizer: OptimizerKind) -> u6
     copies.saturating_add(output_bytes.saturating_mul(2))
 }
 
-/// What leads from the formula to what is on the card.
+/// The differences between the formula and what is on the card.
 fn differences(
     accounts: &Accounts,
     parameter_bytes: u64,
@@ -297,13 +297,13 @@ fn differences(
     all
 }
 
-/// One minus the other; what no `i64` can hold becomes the nearest that can.
+/// The difference, clamped to the range of `i64`.
 fn signed(bytes: u64, less: u64) -> i64 {
     let difference = i128::from(bytes) - i128::from(less);
     difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
-/// Why a part is not in the formula; none for those that are.
+/// Why a part is not in the formula; `None` if it is.
 fn reason(part: Part) -> Option<&'static str> {
     Some(match part {
         Part::Category(category) => match category {

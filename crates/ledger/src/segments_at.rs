@@ -17,7 +17,7 @@ pub struct Segment {
     pub pool: Pool,
     pub is_small: bool,
     pub is_expandable: bool,
-    /// In the order of their addresses, covering the segment.
+    /// In ascending order of addresses; they cover the whole segment.
     pub blocks: Vec<Block>,
 }
 
@@ -26,14 +26,14 @@ pub struct Segment {
 pub struct Block {
     pub address: u64,
     pub bytes: u64,
-    /// What is live in it; none if it is free for reuse.
+    /// The live allocation in it; `None` if it is free for reuse.
     pub allocation: Option<AllocationId>,
-    /// It was given back, and another stream may still use it.
+    /// It was freed, but another stream may still use it.
     pub is_pending: bool,
 }
 
 impl Segment {
-    /// Bytes of the blocks that something is live in.
+    /// Bytes of the live blocks.
     pub fn live_bytes(&self) -> u64 {
         let live = self.blocks.iter().filter(|one| one.allocation.is_some());
         live.fold(0, |sum, one| sum.saturating_add(one.bytes))
@@ -68,7 +68,7 @@ pub(crate) fn reserved_at(card: &CardMemory, moment: Moment) -> ReservedRanges {
 }
 
 impl CardLedger<'_> {
-    /// The segments at a moment, in the order of addresses. Touching pieces of an expandable one are one.
+    /// The segments at a moment, in ascending order of addresses. Adjacent pieces of an expandable segment are joined.
     pub fn segments_at(&self, moment: Moment) -> Vec<Segment> {
         let mut live: Vec<(AllocationId, &Allocation)> = self.live_at(moment).collect();
         live.sort_by_key(|(_, one)| one.address);
@@ -106,7 +106,7 @@ impl CardLedger<'_> {
             is_pending: false,
         };
         for (id, one) in live {
-            // A recording may contradict itself: no block reaches into another, or behind its segment.
+            // A recording may contradict itself, so blocks are clipped to not overlap or exceed their segment.
             let from = one.address.max(at);
             let to = one.address.saturating_add(one.block_bytes).min(range.end());
             if to <= from {
@@ -140,7 +140,7 @@ impl CardLedger<'_> {
         }
     }
 
-    /// What was given back by a moment and had not ended.
+    /// Allocations that were freed before a moment while another stream still used them.
     fn pending_at(&self, moment: Moment) -> HashSet<AllocationId> {
         let events = self.card.events.iter().take(moment.0);
         events

@@ -1,7 +1,7 @@
-//! What came, what went and what stayed, stage by stage.
+//! What was allocated, freed and kept, stage by stage.
 //!
-//! The many phases of one stage in one step (a forward that is entered a hundred times) are one row. Shown are
-//! what comes before the first step, the first step, a later one, and evaluation: other steps repeat the later.
+//! All phases of one stage in one step (a forward that is entered a hundred times) are one row. The rows are setup, the
+//! first step, one later step, and evaluation; the other steps repeat the later one.
 
 use ghostgpu_recording::{Category, Event, Stage};
 
@@ -24,7 +24,7 @@ pub enum TrainingPart {
 }
 
 impl TrainingPart {
-    /// The word for it in JSON.
+    /// Its name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Setup => "setup",
@@ -44,23 +44,23 @@ impl TrainingPart {
     }
 }
 
-/// All phases of one stage in one part. Bytes are those of blocks, so that they add up to "allocated".
+/// All phases of one stage in one part, in block bytes, so that they add up to "allocated".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageFlow {
     pub part: TrainingPart,
     pub stage: Stage,
-    /// Where it is entered first, and where it is left last.
+    /// Where it is first entered and last left.
     pub from: Moment,
     pub to: Moment,
     /// How often it is entered.
     pub phases: u32,
-    /// Blocks that were handed out in it.
+    /// Blocks that were allocated in it.
     pub came: ByCategory,
-    /// Blocks that were given back in it.
+    /// Blocks that were freed in it.
     pub went: ByCategory,
-    /// Of what came, what was still there when it was left.
+    /// The part of `came` that was still live when it was left.
     pub stayed: ByCategory,
-    /// The most that was allocated in it, and when; what it found at its beginning included.
+    /// The most that was allocated in it, including what was live at its beginning, and the moment.
     pub peak_allocated_bytes: u64,
     pub peak: Moment,
 }
@@ -71,12 +71,12 @@ pub struct Stages {
     pub flows: Vec<StageFlow>,
     /// The later step that is shown, counted from 0.
     pub later_step: Option<u32>,
-    /// What the first step allocated for the optimizer, and later ones find there.
+    /// Optimizer state that the first step allocated and later ones reuse.
     pub optimizer_state_in_first_step_bytes: u64,
 }
 
 impl CardLedger<'_> {
-    /// What came and went in each stage.
+    /// What was allocated and freed in each stage.
     pub fn stages(&self) -> Stages {
         let all: Vec<Interval> = intervals(self.card).collect();
         let later_step = self.later_step(&all);
@@ -112,7 +112,7 @@ impl CardLedger<'_> {
         }
     }
 
-    /// Of the steps after the first that run a model, the one that went highest; of equal ones the first.
+    /// The step after the first that ran a model and has the highest peak; of equal ones the first.
     fn later_step(&self, all: &[Interval]) -> Option<u32> {
         let mut running: Vec<u32> = all
             .iter()
@@ -162,7 +162,7 @@ struct Collector {
 }
 
 impl Collector {
-    /// The row of an interval, made if it is the first of its kind; none if it is not shown.
+    /// The index of an interval's row, which is created if necessary; `None` if the interval is not shown.
     fn enter(&mut self, at: usize, interval: &Interval, allocated_bytes: u64) -> Option<usize> {
         let part = self.part_of[at]?;
         let found = self

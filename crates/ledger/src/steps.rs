@@ -1,10 +1,10 @@
-//! Where the optimizer steps of a recording lie, and how high each went.
+//! Where the optimizer steps of a recording are, and the peak of each.
 
 use ghostgpu_recording::{CardMemory, Stage};
 
 use crate::moment::Moment;
 
-/// One optimizer step with everything since the one before.
+/// One optimizer step with everything since the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepSummary {
     /// Counted from 0.
@@ -13,16 +13,16 @@ pub struct StepSummary {
     pub from: Moment,
     /// Where its last phase ends.
     pub to: Moment,
-    /// Where its optimizer step ends; none if it was not complete.
+    /// Where the optimizer's own step ends; `None` if it did not complete.
     pub optimizer_done: Option<Moment>,
-    /// The most that was allocated in it, at its beginning included.
+    /// The most that was allocated in it, including what was live at its beginning.
     pub peak_allocated_bytes: u64,
     pub peak_reserved_bytes: u64,
-    /// Allocated where its optimizer step ends, or where it ends itself.
+    /// Allocated bytes at `optimizer_done`, or at `to` without it.
     pub allocated_after_bytes: u64,
 }
 
-/// The phases as intervals of moments: the state at `from` is what the phase found.
+/// The phases as intervals of moments; the state at `from` is the one before the phase.
 pub(crate) fn intervals(card: &CardMemory) -> impl Iterator<Item = Interval> + '_ {
     let end = card.events.len();
     card.phases.iter().enumerate().map(move |(at, phase)| {
@@ -47,10 +47,10 @@ pub(crate) struct Interval {
     pub(crate) to: Moment,
 }
 
-/// The steps of a card, without their peaks, in order. A step that occurs again after another is one more.
+/// The steps of a card in order, without their peaks. A step number that occurs again after another one is a new step.
 ///
-/// An optimizer that allocates nothing (plain SGD) leaves no phase: its step ends where the next begins, and of the
-/// last one it is known from the number of `complete` steps.
+/// An optimizer that allocates nothing (plain SGD) leaves no phase. Its step ends where the next one begins, and the
+/// number of `complete` steps shows whether the last one completed.
 pub(crate) fn steps_of(card: &CardMemory, complete: u32) -> Vec<StepSummary> {
     let mut steps: Vec<StepSummary> = Vec::new();
     for interval in intervals(card) {

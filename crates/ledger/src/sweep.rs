@@ -1,4 +1,4 @@
-//! The state of a card after each of its events, found by going through them once.
+//! The state of a card after each of its events, computed in one pass.
 
 use ghostgpu_recording::{Allocation, CardMemory, Event};
 
@@ -8,9 +8,9 @@ use crate::moment::{Level, Moment};
 /// Sums at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SweepState {
-    /// What was asked for, by category.
+    /// Requested bytes, by category.
     pub requested: ByCategory,
-    /// The same in all.
+    /// The sum over all categories.
     pub requested_bytes: u64,
     /// Bytes of the live blocks.
     pub allocated_bytes: u64,
@@ -19,7 +19,7 @@ pub struct SweepState {
 }
 
 impl SweepState {
-    /// Before the first event.
+    /// The state before the first event.
     pub fn before(card: &CardMemory) -> Self {
         let mut state = Self::default();
         for older in card
@@ -57,7 +57,7 @@ impl SweepState {
         self.allocated_bytes = self.allocated_bytes.saturating_sub(one.block_bytes);
     }
 
-    /// Lets one event happen.
+    /// Applies one event.
     pub fn apply(&mut self, card: &CardMemory, event: Event) {
         match event {
             Event::Allocate(id) => {
@@ -83,7 +83,7 @@ impl SweepState {
     }
 }
 
-/// Every moment of a card after its beginning, with the state at it.
+/// Iterates over the moments of a card after each event, with the state at each.
 #[derive(Clone, Debug)]
 pub struct Sweep<'a> {
     card: &'a CardMemory,
@@ -100,7 +100,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// The state at the moment that was given last; at first, before the first event.
+    /// The state at the moment returned last; initially, the state before the first event.
     pub fn state(&self) -> &SweepState {
         &self.state
     }

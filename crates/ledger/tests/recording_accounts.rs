@@ -6,7 +6,7 @@ use ghostgpu_recording::made_up::{ByHand, MadeUp, Origin, recording, recording_a
 use ghostgpu_recording::{Answer, CardMemory, Category, DevicePeak, Event, Recording};
 use proptest::prelude::*;
 
-/// The sums of a moment, counted from the definitions: every allocation looked at, every byte of a segment.
+/// The sums of a moment, computed naively from the definitions.
 fn counted_plainly(card: &CardMemory, moment: usize) -> (u64, u64, u64) {
     let live: Vec<(u64, u64)> = card
         .allocations

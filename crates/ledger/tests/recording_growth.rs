@@ -11,13 +11,13 @@ fn growth(recording: &Recording) -> Growth {
     CardLedger::new(recording, &recording.cards[0]).growth()
 }
 
-/// How a made-up loop treats its memory.
+/// How a simulated training loop treats its memory.
 #[derive(Clone, Copy, Default)]
 struct Loop<'a> {
     steps: u32,
     /// Gradients are zeroed in place instead of set to None.
     keeps_gradients: bool,
-    /// Bytes of the batch of each step, in turn.
+    /// Bytes of each step's batch, repeated cyclically.
     batches: &'a [u64],
     /// What the script appends to a list in each step.
     appended: Option<(u64, Category)>,
@@ -27,11 +27,11 @@ struct Loop<'a> {
     appends_batches: bool,
     /// They are made at the line of the loss, which each step replaces.
     appends_at_loss: bool,
-    /// Nothing is appended in other steps than these, if any are named.
+    /// If any are named, something is appended only in these steps.
     appends_in: &'a [u32],
     /// The list is emptied before each of these steps.
     empties_in: &'a [u32],
-    /// A tensor to which so many bytes are appended in each step, up to a length in steps.
+    /// A tensor to which this many bytes are appended in each step, up to a length in steps.
     lengthened: Option<(u64, u64)>,
     /// Plain SGD: nothing is allocated in its steps, which leave no phase.
     has_no_state: bool,
@@ -158,7 +158,7 @@ fn one_tensor_that_becomes_longer_in_each_step_is_found() {
         assert_eq!(source.bytes_per_step, 3 * MIB);
         assert_eq!(source.count, 1);
     }
-    // One that is cut to a length does not grow, nor do results of data that are sorted by length.
+    // A tensor that is cut to a length does not grow, nor do results of data sorted by length.
     assert_eq!(lengthened(5, &[]).sources, []);
     let sorted: Vec<u64> = (1..=12).map(|length| length * MIB).collect();
     assert_eq!(lengthened(u64::MAX, &sorted).sources, []);
@@ -233,7 +233,7 @@ fn a_buffer_that_has_filled_up_does_not_grow() {
 
 #[test]
 fn a_loss_that_is_kept_in_each_step_is_found() {
-    // The made-up training frees them after its last optimizer step only.
+    // The simulated training frees them only after its last optimizer step.
     let found = growth(&recording(MadeUp {
         layers: 2,
         steps: 4,
@@ -247,13 +247,13 @@ fn a_loss_that_is_kept_in_each_step_is_found() {
     );
 }
 
-/// What a list is like that something is appended to in a loop of some steps.
+/// A list to which a loop appends something.
 #[derive(Clone, Debug)]
 enum List {
-    /// A step here and there is not among them: the end of an epoch, say.
+    /// Except for single steps, such as the end of an epoch.
     GrowsInEveryStep,
     GrowsEvery(u32),
-    /// The results of each epoch are kept, once.
+    /// Something is kept once per epoch.
     GrowsAtEpochsOf(u32),
     HasRoomFor(usize),
     /// Something else is added when a second epoch begins.
@@ -317,7 +317,7 @@ proptest! {
             1 => List::GrowsInEveryStep,
             period => List::GrowsEvery(period),
         };
-        // Three times at least, after the beginning.
+        // At least three times after the first step.
         prop_assume!(steps > 3 * period + period + 1);
         let found = sources_of(&list, steps, &batches);
         prop_assert_eq!(found.sources.len(), 1);
@@ -359,7 +359,7 @@ fn what_each_epoch_keeps_grows_once_it_was_seen_three_times() {
 
 #[test]
 fn a_leak_is_seen_through_batches_of_very_different_sizes() {
-    // The bytes of that line go up and down with the loss, which is much larger than what is kept.
+    // The bytes of that line vary with the loss, which is much larger than what is kept.
     let found = growth(&training(Loop {
         steps: 9,
         batches: &[70 * MIB, 7 * MIB, 140 * MIB, 21 * MIB],

@@ -1,4 +1,4 @@
-//! What came, went and stayed in each stage of a made-up training.
+//! What was allocated, freed and kept in each stage of a simulated training.
 
 use ghostgpu_ledger::{CardLedger, StageFlow, Stages, TrainingPart};
 use ghostgpu_recording::made_up::{MadeUp, recording, recording_at_random};

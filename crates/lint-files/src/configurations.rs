@@ -1,4 +1,4 @@
-//! Which configuration holds for which file: the nearest `pyproject.toml` with a section of ours.
+//! Which configuration applies to which file: that of the nearest `pyproject.toml` with our section.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,18 +16,18 @@ struct Placed {
     folder: PathBuf,
 }
 
-/// The configurations of all files, and the command line's own words.
+/// The configurations of all files, and that of the command line.
 #[derive(Debug)]
 pub struct Configurations {
     command_line: Placed,
-    /// Named with `--config`: holds for every file.
+    /// The file of `--config`, which applies to every file.
     named: Option<Placed>,
-    /// By folder; nothing where no file above says anything.
+    /// By folder; `None` if no file in or above it has our section.
     by_folder: BTreeMap<PathBuf, Option<Placed>>,
 }
 
 impl Configurations {
-    /// Of the command line, and of the file that it names; [`Self::learn`] reads the files beside the code.
+    /// From the command line and the file that it names; [`Self::learn`] reads the files next to the code.
     pub fn new(command_line: Config, named: Option<&Path>) -> Result<Self, ConfigError> {
         Ok(Self {
             command_line: Placed {
@@ -39,7 +39,7 @@ impl Configurations {
         })
     }
 
-    /// Reads what holds for a file, unless that is known.
+    /// Reads the configuration that applies to a file, unless it is already known.
     pub fn learn(&mut self, file: &Path) -> Result<(), ConfigError> {
         if self.named.is_some() {
             return Ok(());
@@ -54,7 +54,7 @@ impl Configurations {
             }
             unknown.push(folder.to_owned());
             let path = folder.join(FILE_NAME);
-            // A file that cannot be read, or is no text, cannot be meant for us.
+            // A file that cannot be read, or is not text, is ignored.
             if !path.is_file() {
                 continue;
             }
@@ -115,7 +115,7 @@ fn absolute(path: &Path) -> PathBuf {
     normal(&path)
 }
 
-/// A file that the user named has to say something.
+/// The configuration of a file that the user named, which must contain our section.
 fn named_file(path: &Path) -> Result<Placed, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| ConfigError::new(format!("cannot read `{}`: {error}", path.display())))?;

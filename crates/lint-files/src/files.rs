@@ -1,11 +1,11 @@
-//! Which files are checked: those that were named, and what folders hold.
+//! Which files are checked: those that were named, and those in named folders.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use ignore::WalkBuilder;
 
-/// Folders of other people's code, whatever git says about them.
+/// Folders with other people's code, which are skipped whatever git says about them.
 const FOREIGN: [&str; 4] = ["node_modules", "site-packages", "__pypackages__", "venv"];
 
 /// A file to check, or why there is none.
@@ -15,16 +15,16 @@ pub struct Found {
     /// The path for people and programs, without a leading `./`.
     pub shown: String,
     pub problem: Option<String>,
-    /// Whether the user named the file itself, and not a folder around it.
+    /// Whether the user named the file itself, and not a folder that contains it.
     pub was_named: bool,
 }
 
-/// What was found below the paths of the user.
+/// What was found below the user's paths.
 #[derive(Clone, Debug, Default)]
 pub struct Files {
     /// In order of the paths, each once.
     pub found: Vec<Found>,
-    /// Folders that hold nothing to check.
+    /// Folders without files to check.
     pub empty: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ pub fn find(paths: &[PathBuf]) -> Files {
             });
         }
     }
-    // What was named is named, also where a folder around it was named, too.
+    // A file that was named counts as named even if a folder around it was named too.
     files.found.sort_by_key(|found| !found.was_named);
     let mut seen = BTreeSet::new();
     files.found.retain(|found| {
@@ -65,7 +65,7 @@ pub fn find(paths: &[PathBuf]) -> Files {
 
 fn walk(folder: &Path, found: &mut Vec<Found>) {
     let walk = WalkBuilder::new(folder)
-        // The file's own folder decides, also outside a repository.
+        // `.gitignore` files count even outside a repository.
         .require_git(false)
         .follow_links(false)
         .filter_entry(|entry| entry.depth() == 0 || !is_foreign(entry.path()))
@@ -115,7 +115,7 @@ fn walk(folder: &Path, found: &mut Vec<Found>) {
     }
 }
 
-/// What the system says, and of a link where it leads.
+/// The system's error message and, for a link, its target.
 pub fn unreadable(path: &Path, error: &std::io::Error) -> String {
     match std::fs::read_link(path) {
         Ok(target) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -144,7 +144,7 @@ fn is_python(path: &Path) -> bool {
         .is_some_and(|extension| extension == "py" || extension == "ipynb")
 }
 
-/// A folder of packages: one of the known names, or an environment by its own mark.
+/// Whether a folder has installed packages: by its name, or because it is a virtual environment.
 fn is_foreign(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
     if !path.is_dir() {
@@ -153,7 +153,7 @@ fn is_foreign(path: &Path) -> bool {
     FOREIGN.iter().any(|foreign| name == *foreign) || path.join("pyvenv.cfg").is_file()
 }
 
-/// The path without `.` in it, as people write it.
+/// The path without `.` components, as people write it.
 fn shown(path: &Path) -> String {
     let parts: PathBuf = path
         .components()
@@ -165,7 +165,7 @@ fn shown(path: &Path) -> String {
     }
 }
 
-/// Without `..` where that can be said from the words alone.
+/// The path without `..`, as far as that follows from the text alone.
 pub fn normal(path: &Path) -> PathBuf {
     let mut parts = PathBuf::new();
     for part in path.components() {

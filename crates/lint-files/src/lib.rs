@@ -1,8 +1,8 @@
 //! The files that `ghostgpu lint` checks.
 //!
-//! Paths go in; [`find`] says what is below them, [`Configurations`] what holds for each, [`check`] reads one file, has `ghostgpu-lint` examine and
-//! perhaps fix it, and writes it back whole or not at all; [`on_all_cores`] does that for all of them. This
-//! crate knows files and threads. It knows neither arguments nor terminals, and nothing about rules.
+//! [`find`] finds the files below paths, [`Configurations`] the settings for each. [`check`] reads one file, lets
+//! `ghostgpu-lint` examine and possibly fix it, and writes it back completely or not at all; [`on_all_cores`] does that
+//! for all files. This crate knows files and threads, but neither arguments nor terminals, and nothing about rules.
 
 mod configurations;
 mod files;

@@ -10,7 +10,7 @@ use ghostgpu_lint::{FileReport, Settings, Source, Unreadable, diff, examine};
 
 use crate::files::{Found, unreadable};
 
-/// What is to be done with fixes.
+/// What to do with fixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fixing {
     Nothing,
@@ -18,16 +18,16 @@ pub enum Fixing {
     Show(Wanted),
 }
 
-/// What came of a file.
+/// The result of checking a file.
 #[derive(Default)]
 pub struct Checked {
     pub report: FileReport,
-    /// What fixes would change, where that is to be shown.
+    /// What fixes would change, if that is to be shown.
     pub diff: String,
 }
 
 impl Checked {
-    /// About a file that could not be dealt with.
+    /// The result for a file that could not be checked.
     pub fn problem(found: &Found, problem: String) -> Self {
         Self {
             report: FileReport {
@@ -40,7 +40,7 @@ impl Checked {
     }
 }
 
-/// Checks one file, and does with fixes what is wanted.
+/// Checks one file, and applies or shows fixes as requested.
 pub fn check(found: &Found, settings: &Settings, fixing: Fixing) -> Checked {
     if let Some(problem) = &found.problem {
         return Checked::problem(found, problem.clone());
@@ -51,7 +51,7 @@ pub fn check(found: &Found, settings: &Settings, fixing: Fixing) -> Checked {
     };
     let source = match source(&found.path, &contents) {
         Ok(source) => source,
-        // A folder may hold notebooks of other languages.
+        // A folder may contain notebooks of other languages.
         Err(Unreadable::NotPython) if !found.was_named => {
             let mut checked = Checked::problem(found, String::new());
             checked.report.problem = None;
@@ -84,7 +84,7 @@ pub fn check(found: &Found, settings: &Settings, fixing: Fixing) -> Checked {
                         None => Err(std::io::Error::other("its encoding lacks a character")),
                     };
                     if let Err(error) = written {
-                        // Nothing was fixed, so everything is still to be said.
+                        // Nothing was fixed, so all findings are reported.
                         let source = source_again(&found.path, &contents);
                         report.diagnostics =
                             source.iter().flat_map(|it| examine(it, settings)).collect();
@@ -99,18 +99,18 @@ pub fn check(found: &Found, settings: &Settings, fixing: Fixing) -> Checked {
             fixed.source
         }
     };
-    // Of a file about which nothing is said, nothing will be shown.
+    // The source is only needed to show findings.
     report.source = Some(source).filter(|_| !report.diagnostics.is_empty());
     checked
 }
 
-/// A fix that was left out is a fault of ours: the user should know that something is still there.
+/// A message about fixes that were left out because of a fault of ours, so that the user knows they are still open.
 fn problem_of(fixed: &Fixed) -> Option<String> {
     (!fixed.left_out.is_empty()).then(|| format!("{}: left out", fixed.left_out.join("; ")))
 }
 
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    // One byte more than may be, so that what never ends (`/dev/zero`) is seen to be too long.
+    // One byte more than allowed, so that an endless file (`/dev/zero`) is recognised as too long.
     let most = LARGEST as u64 + 1;
     let mut contents = Vec::new();
     match path == Path::new("-") {
@@ -137,8 +137,7 @@ fn source_again(path: &Path, contents: &[u8]) -> Option<Source> {
     source(path, contents).ok()
 }
 
-/// Puts the new contents in the place of the old ones, whole or not at all; the file keeps its
-/// permissions, and a link stays a link.
+/// Replaces the contents, completely or not at all. The file keeps its permissions, and a link stays a link.
 fn replace(path: &Path, old: &[u8], new: &[u8]) -> std::io::Result<()> {
     if path == Path::new("-") {
         return Err(std::io::Error::other("standard input is no file"));
@@ -148,7 +147,7 @@ fn replace(path: &Path, old: &[u8], new: &[u8]) -> std::io::Result<()> {
     if !metadata.is_file() {
         return Err(std::io::Error::other("not a regular file"));
     }
-    // Renaming would go past a write protection that the user has put there.
+    // Renaming would bypass a write protection that the user has set.
     std::fs::OpenOptions::new().append(true).open(&path)?;
     let mut temporary = tempfile::Builder::new()
         .prefix(".ghostgpu-")

@@ -1,22 +1,22 @@
-//! Does something with every file, on all cores, in the order of the files.
+//! Processes files on all cores, and returns the results in the order of the files.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, Once};
 
-/// Stack of a thread; address space only, until it is used.
+/// The stack of a thread. It only takes address space until it is used.
 const STACK_BYTES: usize = 64 << 20;
 
 /// The name of our threads.
 const THREAD: &str = "ghostgpu-lint";
 
 thread_local! {
-    /// Where the last fault on this thread was.
+    /// Where the last panic on this thread was.
     static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Faults on our threads are told with their file; nobody needs them twice.
+/// Keeps panics on our threads from being printed, because they are reported with their file.
 fn tell_faults_once() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -31,8 +31,8 @@ fn tell_faults_once() {
     });
 }
 
-/// The answers of `work` for every item, in their order; `done` hears how many there are. `Err` is a fault
-/// of ours with one item: the others have their answers all the same.
+/// The results of `work` for every item, in their order; `done` is called with the number of finished items. `Err` is a
+/// panic on one item; the others still have their results.
 pub fn on_all_cores<T: Sync, R: Send>(
     items: &[T],
     done: impl Fn(usize) + Sync,
@@ -63,7 +63,7 @@ pub fn on_all_cores<T: Sync, R: Send>(
                 .name(THREAD.to_owned())
                 .stack_size(STACK_BYTES);
             if thread.spawn_scoped(scope, run).is_err() {
-                // A machine that gives no more threads still has this one.
+                // If no more threads can be started, this one does the work.
                 run();
             }
         }
@@ -82,7 +82,7 @@ fn take<'a, T>(next: &AtomicUsize, items: &'a [T]) -> Option<(usize, &'a T)> {
     items.get(index).map(|item| (index, item))
 }
 
-/// The answer, or what a fault of ours said.
+/// The result, or the message of a panic.
 fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|fault| {
         let text = fault.downcast_ref::<&str>().map(|text| (*text).to_owned());

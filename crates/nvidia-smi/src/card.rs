@@ -6,17 +6,17 @@ use ghostgpu_device::{DeviceSheet, format_uuid, uuid_of};
 use ghostgpu_session::card_usage::{ProcessUse, read_process_use};
 use ghostgpu_session::{SESSION_VARIABLE, Session};
 
-/// One card, and who is on it.
+/// One card, and the processes on it.
 #[derive(Clone, Debug)]
 pub struct Card {
     pub index: usize,
     pub sheet: DeviceSheet,
-    /// Living processes: number and bytes.
+    /// Living processes: process id and bytes.
     pub processes: Vec<(u32, u64)>,
 }
 
 impl Card {
-    /// None outside of a rehearsal.
+    /// `None` outside a rehearsal.
     pub fn of_this_run() -> Option<Vec<Self>> {
         let session = std::env::var_os(SESSION_VARIABLE)?;
         let session = Session::load(Path::new(&session)).ok()?;
@@ -47,7 +47,7 @@ impl Card {
         format!("{:08X}:{:02X}:{:02X}.0", pci.domain, pci.bus, pci.device)
     }
 
-    /// What NVML calls total: what the driver keeps is in it.
+    /// NVML's total, which includes what the driver keeps for itself.
     pub fn total_bytes(&self) -> u64 {
         self.sheet.total_bytes + self.sheet.reserved_bytes
     }
@@ -61,7 +61,7 @@ impl Card {
         self.sheet.total_bytes - self.used_bytes()
     }
 
-    /// Whether `-i` means this card.
+    /// Whether this value of `-i` selects this card.
     pub fn is_called(&self, name: &str) -> bool {
         name == self.index.to_string() || name == self.uuid() || name == self.bus_id()
     }

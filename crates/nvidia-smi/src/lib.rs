@@ -1,6 +1,6 @@
-//! `nvidia-smi` for scripts that start it, or a library such as GPUtil that does: it speaks of the virtual cards.
+//! `nvidia-smi` for scripts, or libraries such as GPUtil, that start it: it describes the virtual cards.
 //!
-//! A link of this name lies first on the PATH of a rehearsed script. The common questions are answered: the list
+//! A link with this name comes first on the `PATH` of a rehearsed script. It supports the common queries: the list
 //! (`-L`), `--query-gpu`, `--query-compute-apps` and the table. What a virtual card does not have (temperature, power)
 //! is `[N/A]`, as on real cards without the sensor.
 
@@ -18,7 +18,7 @@ pub struct Complaint {
     pub exit_code: u8,
 }
 
-/// What NVIDIA's tool ends with where there is no driver, and for wrong words.
+/// The exit codes of NVIDIA's tool without a driver, and for invalid arguments.
 const NO_DRIVER: u8 = 9;
 const WRONG_USAGE: u8 = 2;
 
@@ -39,7 +39,7 @@ pub fn answer(words: impl Iterator<Item = String>) -> Result<String, Complaint> 
     })
 }
 
-/// What is asked for.
+/// The parsed command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
     what: What,
@@ -78,7 +78,7 @@ impl Asked {
                 }
                 "--format" => asked.format = Format::from_words(&listed(&value()?))?,
                 "-i" | "--id" => asked.only = Some(listed(&value()?)),
-                // Once is enough: nothing of what is asked changes without the script.
+                // Printing once is enough, because nothing changes unless the script does something.
                 "-l" | "--loop" | "-lms" | "--loop-ms" => {
                     value()?;
                 }

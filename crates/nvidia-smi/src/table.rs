@@ -1,9 +1,9 @@
-//! The table of `nvidia-smi` without words, in which scripts look for `300MiB / 12288MiB`.
+//! The table of `nvidia-smi` without arguments, in which scripts look for `300MiB / 12288MiB`.
 
 use super::card::Card;
 use super::query::name_of;
 
-/// As the stand-in for NVML says it.
+/// The same as in the stand-in for NVML.
 pub const DRIVER_VERSION: &str = "580.159.04";
 const CUDA_VERSION: &str = "13.0";
 

@@ -1,12 +1,14 @@
-//! How much memory hangs on sizes that depend on values: they are assumed to be the largest possible, and the job
-//! is rehearsed once more with half of that.
+//! How much of the peak depends on assumed sizes.
+//!
+//! A size that depends on values on the card is assumed to be the largest possible. To see how much memory that
+//! assumption accounts for, the job is rehearsed once more with half of each assumed size.
 
 use ghostgpu_recording::AssumedSizes;
 use ghostgpu_rehearse::{Change, Completion, Purpose, Rehearsal, Rehearse, Run, Stop};
 
-/// What the sizes that `run` assumed cost; none if it assumed none, or the two cannot be compared.
+/// The peak with full and with half assumed sizes; `None` if `run` assumed no sizes, or if there is nothing to compare.
 ///
-/// `allocated_bytes` is the most that the job allocates as it is, in `run` or in a rehearsal with enough memory.
+/// `allocated_bytes` is the job's peak as it is, from `run` or from a rehearsal with enough memory.
 pub fn assumed_sizes(
     runner: &mut dyn Rehearse,
     run: &Run,
@@ -20,7 +22,7 @@ pub fn assumed_sizes(
     let changes = vec![Change::HalfOfAssumedSizes, Change::UnlimitedMemory];
     let rehearsal = Rehearsal::figures(Purpose::AssumedSizes, changes);
     let half = Run::even_if_timed_out(runner.rehearse(&rehearsal))?;
-    // A script may fail with other sizes than the largest: then nothing is said.
+    // A script may fail with smaller sizes than the largest; then there is nothing to compare.
     let is_whole = half.completion() == Completion::Completed;
     let half_bytes = half.findings.peak_allocated_bytes();
     Ok(half_bytes
@@ -35,7 +37,7 @@ pub fn assumed_sizes(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made_up::{MadeUp, fits};
+    use crate::fake_runner::{FakeRunner, fits};
 
     fn assuming(lines: u64, allocated_bytes: u64) -> Run {
         let mut run = fits(allocated_bytes).expect("a run");
@@ -45,15 +47,15 @@ mod tests {
 
     #[test]
     fn a_job_without_assumed_sizes_is_not_rehearsed_again() {
-        let mut runner = MadeUp::new(|_| fits(1));
+        let mut runner = FakeRunner::new(|_| fits(1));
         let found = assumed_sizes(&mut runner, &assuming(0, 100), Some(100));
         assert_eq!(found.expect("no stop"), None);
         assert!(runner.seen.is_empty());
     }
 
     #[test]
-    fn half_of_the_sizes_says_how_much_hangs_on_them() {
-        let mut runner = MadeUp::new(|rehearsal| {
+    fn a_rehearsal_with_half_the_sizes_shows_how_much_memory_depends_on_them() {
+        let mut runner = FakeRunner::new(|rehearsal| {
             assert!(rehearsal.changes.contains(&Change::HalfOfAssumedSizes));
             Ok(assuming(2, 70))
         });

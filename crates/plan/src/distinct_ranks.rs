@@ -1,38 +1,40 @@
-//! Which ranks of a job have to be run for all of them to be known.
+//! Which ranks of a job must be run so that the memory of every rank is known.
 //!
-//! The groups that a job makes say how its ranks are arranged, and the meshes of its parameters how large each rank's
-//! part is. A few ranks are run for a few steps to learn that; then those that it points to are run, and so on
-//! until nothing new is learned:
+//! The process groups that a job creates show how its ranks are arranged, and the meshes of its parameters show how
+//! large each rank's shards are. A few ranks are run for a few steps to learn this. Then the ranks that follow from it
+//! are run, and so on until nothing new is learned:
 //!
-//! - one rank for every combination of sizes of parts;
-//! - the first and the last of every group;
-//! - with a rank, all those it exchanges messages with: stages of a pipeline differ, and cannot do without each other;
-//! - where ranks of a group differ that should not, more of that group.
+//! - one rank for every combination of shard sizes;
+//! - the first and the last rank of every group;
+//! - for each chosen rank, all ranks it exchanges messages with: the stages of a pipeline differ, and none runs without
+//!   the others;
+//! - more ranks of a group whose ranks differ for no known reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ghostgpu_rehearse::{Findings, ranks};
 use ghostgpu_session::{GroupFamily, ProcessReport};
 
-/// Meshes are found in the first round, stages in the second, what their parameters are like in the third.
+/// The first round finds meshes, the second pipeline stages, the third the parameters of those stages; the rest is
+/// slack.
 pub const MOST_ROUNDS: usize = 6;
 
-/// A group whose ranks differ is run as a whole up to this size; of a larger one some more are.
+/// If the ranks of a group differ, a group of up to this size is run as a whole; of a larger one, two more ranks are.
 const WHOLE_GROUP: usize = 8;
 
-/// The ranks to run after a run of these, in ascending order: the same ones if nothing more is to be learned; none if
-/// the job did not make a group of several.
+/// The ranks to run next, in ascending order, after `run` was run. The same ranks mean that there is nothing more to
+/// learn; `None` means that the job has only one rank.
 pub fn distinct_ranks(findings: &Findings, run: &[u32]) -> Option<Vec<u32>> {
     let run: BTreeSet<u32> = run.iter().copied().collect();
     let wanted = Arrangement::of(findings)?.wanted(&run, findings);
     Some(wanted.into_iter().collect())
 }
 
-/// How the ranks of a job are arranged, as those that were run know it.
+/// How the ranks of a job are arranged, according to the ranks that were run.
 struct Arrangement {
     size: u32,
     families: Vec<GroupFamily>,
-    /// For every process that was run: which rank each one's parts are as large as.
+    /// One list per distinct report: for each rank, the first rank whose shards have the same sizes.
     shards: Vec<Vec<u32>>,
 }
 
@@ -66,7 +68,7 @@ impl Arrangement {
         })
     }
 
-    /// How large a rank's parts are: equal for ranks that are alike in this.
+    /// A key that is equal for ranks whose shards have the same sizes.
     fn parts(&self, rank: u32) -> Vec<u32> {
         let of_rank = |shards: &Vec<u32>| shards.get(rank as usize).copied().unwrap_or(rank);
         self.shards.iter().map(of_rank).collect()
@@ -84,7 +86,7 @@ impl Arrangement {
         }
         wanted = self.with_partners(wanted);
         let mut seen = BTreeSet::new();
-        // The first rank stands for no other: it often has things to do that others do not.
+        // Rank 0 does not represent any other rank, because it often has extra work.
         let at_hand = wanted.iter().copied().chain(1..self.size);
         let new: Vec<u32> = at_hand
             .filter(|&rank| rank > 0 && seen.insert(self.parts(rank)))
@@ -93,7 +95,7 @@ impl Arrangement {
         self.with_partners(wanted)
     }
 
-    /// More ranks of a group, if those that were run differ and nothing says why.
+    /// More ranks of a group to run, if ranks with equal shards differ in memory for no known reason.
     fn more_of(&self, group: &[u32], findings: &Findings) -> Vec<u32> {
         let mut figures: BTreeMap<Vec<u32>, BTreeSet<(u64, u64)>> = BTreeMap::new();
         for rank in ranks(findings) {
@@ -114,7 +116,7 @@ impl Arrangement {
         }
     }
 
-    /// Whether ranks of this group are at different places of pipelines, which explains any difference.
+    /// Whether the rank shares a pipeline with another rank of this group, which explains any difference.
     fn is_in_pipeline(&self, rank: u32, group: &[u32]) -> bool {
         self.messages().any(|pipeline| {
             let is_common = |each: &&u32| pipeline.contains(each);
@@ -127,7 +129,7 @@ impl Arrangement {
         families.flat_map(|family| &family.groups)
     }
 
-    /// These ranks, and all those they exchange messages with.
+    /// These ranks and, transitively, all ranks they exchange messages with.
     fn with_partners(&self, mut ranks: BTreeSet<u32>) -> BTreeSet<u32> {
         loop {
             let before = ranks.len();
@@ -148,23 +150,23 @@ mod tests {
     use super::*;
     use ghostgpu_session::AllocatorPeaks;
 
-    /// A job on a mesh of stages, of copies that share parameters, and of parts of layers.
-    struct MadeUp {
+    /// A job on a three-dimensional mesh: pipeline stages, ranks that shard parameters, and tensor-parallel parts.
+    struct MeshJob {
         stages: u32,
         sharing: u32,
         parts: u32,
-        /// The length of the parameters of each stage.
+        /// The length of each stage's parameter.
         lengths: Vec<u32>,
-        /// The first rank has something that the others do not.
+        /// Rank 0 holds more than its shards account for.
         first_has_more: bool,
     }
 
-    impl MadeUp {
+    impl MeshJob {
         fn size(&self) -> u32 {
             self.stages * self.sharing * self.parts
         }
 
-        /// Stage, place among those that share, place among parts.
+        /// The rank's coordinates: stage, place among the sharding ranks, place among the parts.
         fn place(&self, rank: u32) -> [u32; 3] {
             let row = rank / self.parts;
             [row / self.sharing, row % self.sharing, rank % self.parts]
@@ -180,7 +182,7 @@ mod tests {
             groups.into_values().collect()
         }
 
-        /// What a rank has of its stage's parameter, as `torch.chunk` shares it out.
+        /// The length of the rank's shard of its stage's parameter, split as by `torch.chunk`.
         fn part(&self, rank: u32) -> u32 {
             let [stage, place, _] = self.place(rank);
             let length = self.lengths[stage as usize];
@@ -227,7 +229,7 @@ mod tests {
             }
         }
 
-        /// Runs the first and the last rank, and then those that it points to.
+        /// Runs the first and the last rank, then whatever `distinct_ranks` asks for, until it settles.
         fn distinct_ranks(&self) -> Vec<u32> {
             let mut chosen = vec![0, self.size() - 1];
             for _ in 0..MOST_ROUNDS {
@@ -241,17 +243,17 @@ mod tests {
         }
     }
 
-    fn every_small_job() -> impl Iterator<Item = MadeUp> {
+    fn every_small_job() -> impl Iterator<Item = MeshJob> {
         (0..3 * 5 * 2 * 9 * 2).filter_map(|number: u32| {
             let (stages, rest) = (number % 3 + 1, number / 3);
             let (sharing, rest) = (rest % 5 + 1, rest / 5);
             let (parts, rest) = (rest % 2 + 1, rest / 2);
             let (length, more) = (rest % 9 + 1, rest / 9);
-            (stages * sharing * parts > 1).then(|| MadeUp {
+            (stages * sharing * parts > 1).then(|| MeshJob {
                 stages,
                 sharing,
                 parts,
-                // Each stage has another length, so that they are shared out differently.
+                // Each stage has a different length, so its shards have different sizes.
                 lengths: (0..stages).map(|stage| length + 3 * stage).collect(),
                 first_has_more: more == 1,
             })
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_distinct_ranks_of_a_job_have_what_all_of_them_have() {
+    fn the_distinct_ranks_of_a_job_show_every_amount_of_memory_that_any_rank_holds() {
         for job in every_small_job() {
             let chosen = job.distinct_ranks();
             let of_chosen: BTreeSet<u64> = chosen.iter().map(|&rank| job.memory(rank)).collect();
@@ -269,8 +271,8 @@ mod tests {
     }
 
     #[test]
-    fn of_a_thousand_ranks_a_few_are_run() {
-        let job = MadeUp {
+    fn only_a_few_of_a_thousand_ranks_are_run() {
+        let job = MeshJob {
             stages: 4,
             sharing: 32,
             parts: 8,
@@ -278,7 +280,7 @@ mod tests {
             first_has_more: false,
         };
         let chosen = job.distinct_ranks();
-        // All stages of the first column, of the last one, and of the last ones along either dimension.
+        // The four corners of the sharding and tensor-parallel dimensions, each with all four stages.
         assert_eq!(chosen.len(), 16);
         assert_eq!(&chosen[..4], [0, 7, 248, 255]);
     }

@@ -1,4 +1,4 @@
-//! What corrected lines save: a script as it is, with each of the linter's fixes alone, and with all.
+//! What corrected lines save: the script is rehearsed as it is, with each of the linter's fixes alone, and with all.
 
 use ghostgpu_lint::fixing::{Wanted, fix, fix_alone};
 use ghostgpu_lint::{Diagnostic, Settings, Source, examine};
@@ -11,10 +11,10 @@ use crate::need::{Need, Smallest, need};
 use crate::step_growth::StepGrowth;
 use crate::verdict::{Judgement, OnCard, judge, need_seen_in};
 
-/// More fixes are not rehearsed one by one.
+/// At most this many fixes are rehearsed on their own.
 const MOST_ALONE: usize = 12;
 
-/// Which text of the script runs.
+/// A version of the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Variant {
     AsItIs,
@@ -29,11 +29,11 @@ pub enum Variant {
     },
 }
 
-/// A text of the script to rehearse.
+/// A version of the script to rehearse, with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
     pub variant: Variant,
-    /// None is the script as it is.
+    /// `None` for the script as it is.
     pub contents: Option<String>,
 }
 
@@ -42,23 +42,23 @@ pub struct Text {
 pub enum NoTexts {
     /// The script cannot be read, or a fix cannot be made.
     Problem(String),
-    /// There is no fix of the wanted kind; how many findings there are, and how many fixes of any kind.
+    /// There is no fix of the wanted kind. The counts are of all findings, and of all fixes of any kind.
     NoFix { findings: usize, fixes: usize },
 }
 
-/// What a text came to.
+/// What the rehearsal of one version showed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measured {
-    /// It ended; whether the training fits is in the judgement, in degrees.
+    /// The script completed. Whether the training fits is in the judgement.
     Ended {
         peaks: Peaks,
-        /// The smallest card with which it ends, where that was looked for.
+        /// The smallest card on which it completes, if that was searched for.
         needed_device_bytes: Option<u64>,
         judgement: Box<Judgement>,
     },
     DoesNotFit {
         place: OutOfMemory,
-        /// With the smallest memory with which it ends.
+        /// Its peaks with the smallest memory with which it completes, if known.
         need: Option<Peaks>,
     },
     Fails {
@@ -77,7 +77,7 @@ impl Measured {
         }
     }
 
-    /// Whether the whole training was seen to fit, so that this text can be recommended.
+    /// Whether the whole training was seen to fit, so that this version can be recommended.
     pub fn passes(&self) -> bool {
         self.verdict().fits() == Some(true)
     }
@@ -135,8 +135,8 @@ pub fn texts(contents: &[u8], settings: &Settings, wanted: Wanted) -> Result<Vec
     Ok(texts)
 }
 
-/// Rehearses each text and judges it as any other job on this card. Ends after the first one if that
-/// fails: there is nothing to compare with.
+/// Rehearses each text and judges it like any other job on this card. If the first one, the script as it is, fails,
+/// the others are not rehearsed: there is nothing to compare them with.
 pub fn measure(
     runner: &mut dyn Rehearse,
     texts: &[Text],
@@ -181,8 +181,8 @@ pub fn measure(
     Ok(all)
 }
 
-/// Judges a run that ended. Its smallest memory is looked for where the judgement hangs on it: a card may be
-/// full of PyTorch's cache. It is also looked for with all fixes, of which the answer says what they need.
+/// Judges a run that completed. Its need is measured where the verdict depends on it, because a card may only be full of
+/// PyTorch's cache; and for the version with all fixes, because the answer states it.
 fn ended(
     runner: &mut dyn Rehearse,
     changes: &[Change],
@@ -224,7 +224,7 @@ fn smallest(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made_up::{MadeUp, does_not_fit, fails, fits, fits_with, interrupted};
+    use crate::fake_runner::{FakeRunner, does_not_fit, fails, fits, fits_with, interrupted};
     use ghostgpu_device::Catalogue;
     use ghostgpu_session::{Coverage, NotReached, ProcessReport, TrainingPart};
 
@@ -248,7 +248,7 @@ mod tests {
         rehearsal.changes.contains(&Change::UnlimitedMemory)
     }
 
-    fn measured(runner: &mut MadeUp) -> Result<Vec<(Variant, Measured)>, Stop> {
+    fn measured(runner: &mut FakeRunner) -> Result<Vec<(Variant, Measured)>, Stop> {
         let sheet = Catalogue::builtin()
             .find("h200")
             .expect("a card")
@@ -269,7 +269,7 @@ mod tests {
         rehearsal.changes.contains(&fixed)
     }
 
-    /// A process that did not come to a part of the training.
+    /// A process that did not reach a part of the training.
     fn without(part: TrainingPart) -> ProcessReport {
         ProcessReport {
             coverage: Some(Coverage {
@@ -284,9 +284,9 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_has_the_need_of_a_job_with_unlimited_memory() {
+    fn the_need_of_a_version_that_does_not_fit_is_measured_with_unlimited_memory() {
         let mut runner =
-            MadeUp::new(
+            FakeRunner::new(
                 |rehearsal| match is_fixed(rehearsal) || is_unlimited(rehearsal) {
                     true => fits(if is_fixed(rehearsal) { 3 } else { 9 }),
                     false => does_not_fit(),
@@ -303,13 +303,13 @@ mod tests {
     }
 
     #[test]
-    fn fixes_pass_only_if_everything_that_decides_was_rehearsed() {
+    fn fixes_pass_only_if_every_decisive_part_was_rehearsed() {
         for (part, passes) in [
             (TrainingPart::Evaluation, false),
             (TrainingPart::NextEpoch, false),
             (TrainingPart::Checkpoint, true),
         ] {
-            let mut runner = MadeUp::new(move |rehearsal| match is_fixed(rehearsal) {
+            let mut runner = FakeRunner::new(move |rehearsal| match is_fixed(rehearsal) {
                 true => fits_with(3, without(part)),
                 false => fits(9),
             });
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_signal_while_the_need_is_measured_ends_the_rest() {
-        let mut runner = MadeUp::new(|rehearsal| match is_unlimited(rehearsal) {
+        let mut runner = FakeRunner::new(|rehearsal| match is_unlimited(rehearsal) {
             true => interrupted(),
             false => does_not_fit(),
         });
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_script_that_fails_as_it_is_is_not_rehearsed_further() {
-        let mut runner = MadeUp::new(|_| fails("KeyError: 'x'"));
+        let mut runner = FakeRunner::new(|_| fails("KeyError: 'x'"));
         let measured = measured(&mut runner).expect("a run");
         assert_eq!(measured.len(), 1);
         assert_eq!(runner.seen.len(), 1);

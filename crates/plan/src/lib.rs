@@ -1,14 +1,14 @@
 //! Questions that need several rehearsals.
 //!
-//! Each is a function over [`Runner`](ghostgpu_rehearse::Runner) or
-//! [`Rehearse`](ghostgpu_rehearse::Rehearse): it decides what to rehearse next, and what the runs say
-//! together. [`need`] is the smallest memory at which a job ends; [`largest_batch`] and [`growth`]
-//! are about sizes; [`candidates`] rehearses what may help against an out-of-memory error, [`fixes`] what
-//! corrected lines save, and [`memory_plan`] looks for the tricks that make a job fit. [`cards`] says on which cards it
-//! does.
+//! Each question is a function over [`Runner`](ghostgpu_rehearse::Runner) or
+//! [`Rehearse`](ghostgpu_rehearse::Rehearse): it decides what to rehearse next, and draws conclusions from all
+//! the runs. [`need`] finds the smallest memory with which a job completes; [`largest_batch`] and [`growth`]
+//! are about sizes; [`candidates`] rehearses changes that may help against an out-of-memory error; [`fixes`]
+//! measures what corrected lines save; [`memory_plan`] searches for the tricks that make a job fit; [`cards`]
+//! finds the cards on which it fits.
 //!
-//! Nothing here starts a process, opens a file or prints. A stop of any rehearsal ends the question. What
-//! is found is data; how it is said is up to the caller, except for the ends of sentences in `words`.
+//! Nothing here starts a process, opens a file or prints. If any rehearsal stops, the question stops with it.
+//! Results are data; the caller puts them into words, except for the sentence endings in `words`.
 //!
 //! ```
 //! use ghostgpu_plan::{Need, need};
@@ -53,4 +53,4 @@ pub use need::{MeasuredNeed, Need, Smallest, UnknownNeed, need, peak_ranges};
 pub use step_growth::{KeepingLine, StepGrowth};
 
 #[cfg(test)]
-mod made_up;
+mod fake_runner;

@@ -1,19 +1,21 @@
-//! Whether a job that only just ends does so wherever the driver puts its segments.
+//! Whether a job that barely fits would also fit if the driver placed its segments elsewhere.
 
 use ghostgpu_rehearse::Run;
 use ghostgpu_whatif::History;
 
 use crate::need::{Proposal, flushes, memory_limit};
 
-/// What a run did, where it had to flush PyTorch's cache and so may depend on where segments lie.
+/// A run in which PyTorch may have flushed its cache. What a flush frees depends on where segments lie, so such a run
+/// may end differently on another machine.
 pub struct TightRun<'a> {
     history: &'a History,
-    /// What PyTorch had at most.
+    /// How much memory PyTorch could get.
     memory_bytes: u64,
 }
 
 impl<'a> TightRun<'a> {
-    /// None where nothing depends on it, or it cannot be told. `card_bytes` is what the job may have of the card.
+    /// `None` if the placement does not matter, or if that cannot be determined. `card_bytes` is the part of the card
+    /// that the job may use.
     pub fn of(run: &'a Run, card_bytes: u64) -> Option<Self> {
         if flushes(run) == Some(0) {
             return None;
@@ -26,12 +28,12 @@ impl<'a> TightRun<'a> {
         })
     }
 
-    /// Whether it also ends where the host's own memory lies differently between segments.
+    /// Whether it also completes if the host's own mappings lie elsewhere between the segments.
     pub fn ends_in_other_layouts(&self) -> bool {
         self.history.ends_in_other_layouts(self.memory_bytes)
     }
 
-    /// Whether it also ends where the code of kernels lies between them.
+    /// Whether it also completes if pages of kernel code lie between the segments.
     pub fn ends_beside_code(&self) -> bool {
         self.history.ends_beside_code(self.memory_bytes)
     }

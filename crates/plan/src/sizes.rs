@@ -1,4 +1,4 @@
-//! Rehearsals with other sizes at one size point: in forks where that is sound, else in whole runs.
+//! Rehearsals with other sizes at one size point: in forks where forking is sound, else in whole runs.
 
 use ghostgpu_rehearse::{
     Change, Dimension, Held, Purpose, Rehearsal, Rehearse, Run, Runner, SizePoint, SizePointReport,
@@ -9,13 +9,13 @@ use ghostgpu_rehearse::{
 pub struct AtPoint<'a> {
     rehearse: &'a mut dyn Rehearse,
     point: &'a SizePoint,
-    /// Changes beside the sizes; forks have them already.
+    /// Changes in addition to the sizes; empty for forks, which already have them.
     changes: &'a [Change],
     count: usize,
 }
 
 impl AtPoint<'_> {
-    /// A run with these sizes; one that was ended at its time limit counts as one.
+    /// A run with these sizes. One that reached its time limit counts as a run, not as a stop.
     pub fn rehearse(&mut self, dimension: Dimension, sizes: Sizes) -> Result<Run, Stop> {
         self.count += 1;
         let size = match dimension {
@@ -40,20 +40,20 @@ impl AtPoint<'_> {
     }
 }
 
-/// What work at a size point led to.
+/// Whether a size point was reached.
 pub enum Reached<T> {
     Done(T),
-    /// The script ended without coming there.
+    /// The script ended before it reached the point.
     NotThere {
         seen: Box<SizePointReport>,
         run: Box<Run>,
     },
 }
 
-/// Has `work` rehearse sizes at `point`, with `changes` beside them.
+/// Lets `work` rehearse sizes at `point`, with `changes` in addition.
 ///
-/// It is called with what was seen at the point where the script waits there; with none for whole runs,
-/// which are the way where forks are not sound, and where they break down.
+/// If the script can be forked at the point, `work` gets the agent's report about it. If forking is not sound or
+/// breaks down, `work` is called with `None` and rehearses in whole runs.
 pub fn at_point<T>(
     runner: &mut dyn Runner,
     point: &SizePoint,
@@ -88,7 +88,7 @@ pub fn at_point<T>(
     by_runs(runner, point, changes, |at| work(at, None)).map(Reached::Done)
 }
 
-/// Has `work` rehearse sizes at `point` in whole runs.
+/// Lets `work` rehearse sizes at `point` in whole runs.
 pub fn by_runs<T>(
     runner: &mut dyn Runner,
     point: &SizePoint,

@@ -1,22 +1,21 @@
-//! Memory that grows with every step: a script may fit for as long as it is watched, and still fill
-//! any card.
+//! Memory that grows with every step: a script may fit during the rehearsal and still fill any card in the end.
 
 use ghostgpu_ledger::{CardLedger, GrowthSource, lasting_rise};
 use ghostgpu_rehearse::Run;
 use ghostgpu_session::ProcessReport;
 
-/// Fewer steps do not tell growth from a beginning, where only peaks are known.
+/// Where only peaks are known, fewer steps than this do not distinguish growth from a warm-up.
 const FEWEST_STEPS: usize = 8;
 
-/// Passes over data are shortened to five batches or more: what is kept once in an epoch would seem to be kept in every
-/// fifth step.
+/// Shortened passes have at least five batches, so something kept once per epoch looks as if it were kept every fifth
+/// step. In such runs, growth with a longer period than this is not counted.
 const LONGEST_PERIOD_IN_SHORT_PASSES: usize = 4;
 
-/// What grows from step to step, with no end in sight.
+/// Memory that grows from step to step without settling.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepGrowth {
     pub bytes_per_step: u64,
-    /// The line that keeps most of it, where that was recorded.
+    /// The line that keeps most of it, if the run was recorded.
     pub line: Option<KeepingLine>,
 }
 
@@ -25,13 +24,13 @@ pub struct StepGrowth {
 pub struct KeepingLine {
     /// `train.py:20 in main`.
     pub place: String,
-    /// The variable that keeps them, in words; empty where that was not seen.
+    /// The variable that keeps them, in words; empty if unknown.
     pub kept_in: String,
     pub bytes_per_step: u64,
 }
 
 impl StepGrowth {
-    /// The growth of a run: that of the fullest card if it was recorded, else of the peaks after each step.
+    /// The growth of a run: on its fullest card if memory was recorded, else of the peaks of its steps.
     pub fn of(run: &Run) -> Option<Self> {
         let Some(ledger) = run.memory.recording().and_then(CardLedger::of_fullest) else {
             return growth_per_step(&run.findings.processes).map(|bytes_per_step| Self {
@@ -67,7 +66,7 @@ impl StepGrowth {
     }
 }
 
-/// By how many bytes the peak of what is allocated grew with every step, if it went on growing.
+/// By how many bytes per step peak allocated memory grew, if it kept growing to the end.
 pub fn growth_per_step(processes: &[ProcessReport]) -> Option<u64> {
     let busiest = processes
         .iter()
@@ -99,7 +98,7 @@ mod tests {
     fn what_rises_to_the_end_grows_and_what_settles_does_not() {
         let cases: [(Vec<u64>, Option<u64>); 6] = [
             ((0..20).map(|step| 100 + 5 * step).collect(), Some(5)),
-            // A short batch does not reach the peak that the one before it left.
+            // A smaller batch does not raise the peak, so one step shows no growth.
             (vec![10, 20, 30, 40, 40, 60, 70, 80, 90], Some(10)),
             (vec![100; 20], None),
             ([vec![10, 50, 90], vec![100; 17]].concat(), None),

@@ -1,4 +1,4 @@
-//! Reasons in words, as the ends of sentences.
+//! Reasons in words, as sentence endings.
 
 use std::fmt::{Display, Formatter, Result};
 
@@ -9,7 +9,7 @@ use crate::growth::{NoSeries, SetThrough};
 use crate::largest_batch::WholeBecause;
 use crate::need::UnknownNeed;
 
-/// What the rehearsal with unlimited memory did: `ended with exit code 1`.
+/// How the rehearsal with unlimited memory ended: `ended with exit code 1`.
 impl Display for UnknownNeed {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> Result {
         match self {

@@ -1,16 +1,17 @@
-//! One block of memory, from the moment that it was handed out to the moment that it came back.
+//! One block of memory, from its allocation to its free.
 
 use crate::events::PoolId;
 use crate::names::{ModuleId, NameId, OperatorId, StackId};
 use crate::recording::Source;
 
-/// A place in [`CardMemory::allocations`](crate::CardMemory::allocations).
+/// An index in [`CardMemory::allocations`](crate::CardMemory::allocations).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AllocationId(pub u32);
 
-/// What an allocation turned out to be: one thing for its whole life.
+/// What an allocation is used for; it has one category for life.
 ///
-/// A gradient is made by an operator like any temporary; that it became a parameter's `.grad` decides.
+/// A gradient, for example, is made by an operator like any temporary tensor, but later becomes a parameter's `.grad`,
+/// which decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
     /// The storage of a module's parameter.
@@ -23,24 +24,24 @@ pub enum Category {
     OptimizerState,
     /// Saved by autograd until the backward pass needs it.
     Activation,
-    /// What a script hands to its model or brings from the host.
+    /// What a script passes to its model or copies from the host.
     Input,
-    /// What cuBLAS, cuDNN and their like were given to work in.
+    /// A workspace of cuBLAS, cuDNN or a similar library.
     Workspace,
-    /// Nothing of the above, and still there when the step that made it was over.
+    /// None of the above, and still live at the end of the step that made it.
     Kept,
-    /// Nothing of the above, and gone by then.
+    /// None of the above, and freed before the end of its step.
     Temporary,
-    /// Nobody looked: a snapshot does not say whose memory it is.
+    /// Not known, because a snapshot does not say whose memory it is.
     Unknown,
-    /// Whole parameters that a rank puts together from all ranks' parts, for as long as a layer needs them.
+    /// Whole parameters that a rank gathers from the shards of all ranks, for as long as a layer needs them.
     Gathered,
-    /// What ranks exchange in: buckets of gradients, and what goes into collectives and comes out of them.
+    /// Memory for communication between ranks: gradient buckets, and inputs and outputs of collectives.
     Communication,
 }
 
 impl Category {
-    /// All of them, in the order in which reports show them, and of their numbers in files.
+    /// All categories, in the order of reports and of their numbers in files.
     pub const ALL: [Self; 12] = [
         Self::Parameter,
         Self::Buffer,
@@ -56,12 +57,12 @@ impl Category {
         Self::Communication,
     ];
 
-    /// Whether a recording from this source can say that an allocation is of the category.
+    /// Whether recordings from this source can have allocations of this category.
     pub fn is_known_to(self, source: Source) -> bool {
         (self == Self::Unknown) == (source == Source::Snapshot)
     }
 
-    /// The word for it in JSON, and in the interchange with the agent.
+    /// Its name in JSON and in the exchange with the agent.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Parameter => "parameter",
@@ -79,7 +80,7 @@ impl Category {
         }
     }
 
-    /// The words for it in reports.
+    /// Its title in reports.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Parameter => "parameters",
@@ -102,17 +103,17 @@ impl Category {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
     pub address: u64,
-    /// What the program asked for.
+    /// What the program requested.
     pub requested_bytes: u64,
-    /// What the allocator handed out; never less.
+    /// The size of the block, which is never smaller.
     pub block_bytes: u64,
     /// The event that began it, as an index; `None` if it is older than the recording.
     pub allocated_at: Option<u32>,
     /// The event that ended it, as an index; `None` if it lived to the recording's end.
     pub freed_at: Option<u32>,
     pub category: Category,
-    /// Its name among its kind (a parameter's, that of the parameter a gradient belongs to), or none. Of a
-    /// snapshot's, what the snapshot calls it: an annotation, or the range of `record_function` it was made in.
+    /// Its name, if it has one: that of a parameter, or of the parameter that a gradient belongs to. In a snapshot, an
+    /// annotation, or the range of `record_function` in which it was made.
     pub name: NameId,
     /// The module that was running, or the one whose gradients were being computed.
     pub module: ModuleId,

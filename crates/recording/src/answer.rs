@@ -5,57 +5,56 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::{CategoryBytes, Plan};
 
-/// What a rehearsal came to, as plain data: the document of `ghostgpu run --json`, which `docs/run-json.md`
-/// describes. The text of `run` and the report page show the same.
+/// The answer of a rehearsal as data: the document of `ghostgpu run --json`, which `docs/run-json.md` describes. The text
+/// of `run` and the report page show the same.
 ///
-/// A field that is added keeps the version of the document; one that changes its meaning or goes raises it.
+/// Adding a field keeps the version of the document; changing the meaning of a field or removing one raises it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Answer {
     /// Name and version of the document.
     pub schema: String,
-    /// Null when the run ended before that was known.
+    /// Null if the run ended before that was known.
     pub fits: Option<bool>,
     pub verdict: Verdict,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub reason: String,
-    /// Highest of any process on any device; null when no process could report.
+    /// The highest of any process on any device; null if no process reported.
     pub peak_allocated_bytes: Option<u64>,
     pub peak_reserved_bytes: Option<u64>,
-    /// The least and the most that the peaks come to, where they depend on where the driver puts segments.
+    /// The range of the peak, if it depends on where the driver places segments.
     pub peak_allocated_range_bytes: Option<[u64; 2]>,
     pub peak_reserved_range_bytes: Option<[u64; 2]>,
-    /// Highest of any device, all processes, context and libraries included.
+    /// The highest of any device: all processes, with context and libraries.
     pub peak_device_bytes: u64,
-    /// What is left of the card beside what the job needs and `--reserve`; null where it does not fit or the need is
-    /// not known.
+    /// What is left of the card after the job's need and `--reserve`; null if it does not fit or the need is unknown.
     pub headroom_bytes: Option<u64>,
-    /// How much has to be left for it to fit with room: `--margin`, or what is not exactly known of the card.
+    /// How much must be left for it to count as fitting: `--margin`, or the uncertainty of the card's figures.
     pub margin_bytes: u64,
-    /// What others hold of every card (`--reserve`).
+    /// What others use of every card (`--reserve`).
     pub reserve_bytes: u64,
-    /// The smallest card on which the job ends; null when unknown.
+    /// The smallest card on which the job completes; null if unknown.
     pub needed_device_bytes: Option<u64>,
     pub needed_allocated_bytes: Option<u64>,
-    /// The smallest memory for PyTorch with which the job ends.
+    /// The part of it that is PyTorch's.
     pub needed_reserved_bytes: Option<u64>,
     /// The smallest card on which PyTorch never flushes its cache.
     pub comfortable_device_bytes: Option<u64>,
-    /// How often PyTorch flushed its cache on this card, for each step.
+    /// How often PyTorch flushed its cache per step on this card.
     pub cache_flushes_per_step: Option<f64>,
     /// The same with the smallest memory.
     pub needed_flushes_per_step: Option<f64>,
-    /// With the smallest memory, convolutions take smaller workspaces than they would otherwise, and are slower.
+    /// With the smallest memory, convolutions fall back to smaller workspaces and are slower.
     #[serde(default)]
     pub needed_with_smaller_workspaces: bool,
     /// Why the need is unknown.
     pub needed_unknown_because: Option<String>,
-    /// How long a step takes on this card, in seconds: a prediction, whose error `docs/step-time.md` has. Null where
-    /// no step was rehearsed.
+    /// The predicted time of a step on this card, in seconds; `docs/step-time.md` gives the error. Null if no step was
+    /// rehearsed.
     pub predicted_step_seconds: Option<f64>,
     pub steps: u64,
     pub stopped_by_step_limit: bool,
-    /// What of a training was rehearsed; empty where the number of steps was given.
+    /// The parts of the training that were rehearsed; empty if the number of steps was given.
     pub covered: Vec<Covered>,
     pub not_reached: Vec<NotReached>,
     pub oom: Option<OomReport>,
@@ -63,17 +62,17 @@ pub struct Answer {
     pub gpu: Gpu,
     pub torch: Option<String>,
     pub versions: Versions,
-    /// What hangs on sizes that depend on values; null where none were assumed, or it was not looked for.
+    /// What depends on assumed sizes; null if none were assumed, or if that was not measured.
     pub assumed_sizes: Option<AssumedSizes>,
-    /// Sentences on which the figures rest.
+    /// Assumptions behind the figures, in sentences.
     pub assumptions: Vec<String>,
-    /// Remarks on which they do not.
+    /// Remarks that do not affect the figures.
     pub notes: Vec<String>,
     pub refused: Vec<RefusedCall>,
     pub retries: u64,
     pub allocations: u64,
     pub devices: Vec<DevicePeak>,
-    /// What each rank had, where the job has several.
+    /// The peak of each rank, if the job has several.
     pub ranks: Vec<RankPeak>,
     /// The allocator's peaks on each device of the process that reserved most.
     pub allocator_peaks: Vec<AllocatorPeaks>,
@@ -82,35 +81,35 @@ pub struct Answer {
     pub process_count: usize,
     /// The exception that ended the script.
     pub exception: Option<String>,
-    /// The script's own code; 128 and the signal for one that was killed.
+    /// The script's own exit code; 128 plus the signal if it was killed.
     pub script_exit_code: u8,
     pub exit_code: u8,
-    /// What to do about it.
+    /// The command to type next.
     pub next: Option<NextCommand>,
-    /// The ways to make it fit that were rehearsed; not there where nobody looked for any.
+    /// The plan for making it fit, if one was searched for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
 }
 
-/// Sizes that depend on values nobody knows: the largest were assumed.
+/// Sizes that depend on unknown values, which are assumed to be the largest possible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AssumedSizes {
-    /// How many lines of the script make something of such a size.
+    /// How many lines of the script make tensors of such sizes.
     pub lines: u64,
-    /// The most that is allocated, as it was assumed.
+    /// Peak allocated memory with the assumed sizes.
     pub allocated_bytes: u64,
     /// The same with half of the assumed sizes.
     pub half_allocated_bytes: u64,
 }
 
-/// A command that leads on from an answer.
+/// A command that may follow an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NextCommand {
-    /// As a shell reads it.
+    /// Quoted for a shell.
     pub command: String,
-    /// What it is good for, in a few words.
+    /// What it does, in a few words.
     pub finds: String,
 }
 
@@ -119,18 +118,18 @@ pub struct NextCommand {
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     Fits,
-    /// It ends, but flushes PyTorch's cache every step, or has less left than is known of the card.
+    /// It completes, but PyTorch flushes its cache in every step, or less than the margin is left.
     FitsTightly,
-    /// It grows with every step, and the card is full before the training ends.
+    /// Memory grows with every step, and the card is full before the training ends.
     WillRunOut,
     DoesNotFit,
     /// The script ran without the card.
     DidNotUseCard,
     /// The installed torch has no code for this card.
     CannotRun,
-    /// What decides was not reached.
+    /// A decisive part of the training was not reached.
     NotKnown,
-    /// The script ended with a code of its own.
+    /// The script ended with a nonzero exit code.
     #[default]
     ScriptFailed,
     /// The script was killed by a signal that was not ours.
@@ -143,7 +142,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether it fits, where that is known.
+    /// Whether it fits, if known.
     pub fn fits(self) -> Option<bool> {
         match self {
             Self::Fits | Self::FitsTightly => Some(true),
@@ -152,7 +151,7 @@ impl Verdict {
         }
     }
 
-    /// The exit code, where it does not depend on how the script ended.
+    /// The exit code, unless it depends on how the script ended.
     pub fn exit_code(self) -> Option<u8> {
         Some(match self {
             Self::Fits => 0,
@@ -178,7 +177,7 @@ pub struct Gpu {
     pub count: usize,
 }
 
-/// Whose figures these are.
+/// The versions behind the figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Versions {
@@ -188,35 +187,35 @@ pub struct Versions {
     pub code_architectures: Vec<String>,
 }
 
-/// The most that was in use on one device.
+/// The peak use of one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DevicePeak {
     pub device: usize,
     pub peak_device_bytes: u64,
-    /// Of that, what processes hold beside the one that reserved most.
+    /// The part of it that other processes than the main one used.
     pub other_processes_bytes: u64,
 }
 
-/// The most that one rank of a job had.
+/// The peak of one rank of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RankPeak {
     pub rank: u32,
-    /// How many ranks the job has, those included that were not run.
+    /// How many ranks the job has, including those that were not run.
     pub world_size: u32,
-    /// The card on which it had most.
+    /// The card on which it used most.
     pub device: usize,
     pub peak_allocated_bytes: u64,
     pub peak_reserved_bytes: u64,
-    /// What it had of that card, with its context and libraries.
+    /// What it used of that card, with its context and libraries.
     pub peak_device_bytes: u64,
     pub steps: u64,
     /// It ended because memory ran out.
     pub ran_out: bool,
-    /// What it had when most was allocated, by part; empty where that was not recorded.
+    /// Its memory at its peak, by part; empty if it was not recorded.
     pub made_of: Vec<CategoryBytes>,
-    /// It holds parts of parameters, and gathers them where a layer needs them whole.
+    /// It holds shards of parameters, and gathers whole ones when a layer needs them.
     pub is_sharded: bool,
 }
 
@@ -237,7 +236,7 @@ mod tests {
         for field in fields {
             assert!(described.contains(&format!("`{field}`")), "{field}");
         }
-        // Those of the document that are no part of the answer itself.
+        // The fields of the document that do not belong to the answer itself.
         let others = ["breakdown", "breakdown_missing_because", "grows_with"];
         let table = described
             .split("\n## ")

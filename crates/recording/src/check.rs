@@ -1,7 +1,7 @@
-//! Whether a recording contradicts itself.
+//! The consistency check of a recording.
 //!
-//! What passes can be counted and drawn without looking twice: every number leads somewhere, lives begin before they
-//! end, and no sum overflows.
+//! A recording that passes can be summed up and drawn without further checks: every index is valid, allocations begin
+//! before they end, and no sum overflows.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::recording::{CardMemory, Recording};
 #[error("{0}")]
 pub struct Inconsistency(String);
 
-/// Fails with a sentence unless something holds.
+/// Returns an error with a sentence unless a condition holds.
 macro_rules! must {
     ($holds:expr, $($sentence:tt)+) => {
         if !$holds {
@@ -27,7 +27,7 @@ macro_rules! must {
 }
 
 impl Recording {
-    /// Makes sure that nothing in it contradicts the rest.
+    /// Checks that the recording is consistent.
     pub fn check(&self) -> Result<(), Inconsistency> {
         self.names.check()?;
         check_cards(&self.cards, &self.names)?;

@@ -1,10 +1,10 @@
-//! Two runs of one job in one recording: until memory ran out, and again with enough of it.
+//! Two runs of one job in one recording: the one that ran out of memory, and the one with unlimited memory.
 
 use crate::recording::{FailedRun, Recording};
 use crate::renumbering::Renumbering;
 
 impl Recording {
-    /// Keeps the recording of the run that failed beside this one.
+    /// Adds the recording of the run that failed to this one.
     pub fn keep_failed_run(&mut self, failed: Recording) {
         let numbers = Renumbering::of(&mut self.names, failed.names);
         let mut cards = failed.cards;

@@ -1,10 +1,10 @@
-//! Ranks of one job in one recording: those of one machine, and those of several.
+//! Joins the ranks of one job into one recording, from one or several machines.
 
 use crate::recording::{FailedRun, Recording};
 use crate::renumbering::Renumbering;
 
 impl Recording {
-    /// Adds the cards of another recording of the same job. What it is about stays that of this one.
+    /// Adds the cards of another recording of the same job. `about` stays that of this one.
     pub fn join(&mut self, other: Recording) {
         let numbers = Renumbering::of(&mut self.names, other.names);
         let renumbered = |mut cards: Vec<_>| {

@@ -1,20 +1,20 @@
 //! What happened to the memory of a process's cards, and whose memory it was.
 //!
-//! A [`Recording`] is where the parts of GhostGPU meet that explain memory. `attribution` makes it, of what the
-//! agent and the stand-in library saw in a rehearsal, or of a memory snapshot that PyTorch wrote on any card; the
-//! ledger counts it, the reports draw it. [`Source`] says which, and so what can be known. It holds facts and no
+//! A [`Recording`] connects the parts of GhostGPU that explain memory. `attribution` makes it from what the agent and
+//! the stand-in library saw in a rehearsal, or from a memory snapshot that PyTorch wrote on any card; the ledger sums it
+//! up, and reports export it. [`Source`] tells the two apart, and so what can be known. It holds facts and no
 //! sums:
 //!
-//! - per card, every event in its order ([`Event`]): an allocation begins or ends, the allocator gets
-//!   memory from the driver or gives it back, memory runs out;
+//! - per card, every event in order ([`Event`]): an allocation begins or ends, the allocator reserves memory from the
+//!   driver or releases it, memory runs out;
 //! - every allocation once ([`Allocation`]): its bytes, where in the program it was made (stack, operator,
 //!   module) and what it turned out to be ([`Category`]);
 //! - what the script was doing, as intervals of events ([`Phase`]).
 //!
-//! A job that ran out of memory has two runs: the recording is of the one that had enough, and keeps the other as
-//! its [`FailedRun`].
+//! A job that ran out of memory has two runs: the recording describes the one with unlimited memory, and keeps the other
+//! as its [`FailedRun`].
 //!
-//! [`Recording::check`] says whether it contradicts itself, and [`file`](mod@file) how it is written down.
+//! [`Recording::check`] checks its consistency, and [`file`](mod@file) describes the file format.
 //!
 //! Pure: it knows neither folders nor PyTorch's names for things.
 

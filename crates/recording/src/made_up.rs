@@ -1,7 +1,7 @@
-//! A made-up training: a model of equal layers, trained for some steps.
+//! Synthetic recordings for tests and benchmarks: a model of equal layers, trained for some steps.
 //!
-//! The same arguments give the same recording. Every category, stage and kind of event occurs. Beside it, recordings
-//! made at random, and those that a test writes event by event.
+//! The same arguments give the same recording. Every category, stage and kind of event occurs. There are also random
+//! recordings, and recordings that a test builds event by event.
 
 mod at_random;
 mod by_hand;
@@ -19,7 +19,7 @@ const MIB: u64 = 1 << 20;
 const SEGMENT_BYTES: u64 = 64 * MIB;
 const FIRST_ADDRESS: u64 = 0x7f00_0000_0000;
 
-/// Sizes of a made-up training.
+/// The sizes of a synthetic training.
 #[derive(Clone, Copy, Debug)]
 pub struct MadeUp {
     pub layers: u32,

@@ -1,5 +1,5 @@
-//! A made-up training of a transformer: modules inside modules, sequences of varying length, and an
-//! allocator that splits and merges blocks, so that memory fragments as it does in earnest.
+//! A synthetic training of a transformer: nested modules, sequences of varying length, and an allocator that splits and
+//! merges blocks, so that memory fragments as in a real training.
 //!
 //! The same arguments give the same recording. What [`made_up`](crate::made_up) leaves out occurs here:
 //! several stacks for each operator, blocks older than the recording, segments that go back to the driver.
@@ -23,7 +23,7 @@ const BATCH: u64 = 16;
 pub struct MadeUpTransformer {
     pub layers: u32,
     pub steps: u32,
-    /// The card's memory, for the answer that goes with it.
+    /// The card's memory, for the answer.
     pub gpu_total_bytes: u64,
 }
 
@@ -63,7 +63,7 @@ type Saved = Vec<(ModuleId, AllocationId)>;
 impl Maker {
     fn train(&mut self) {
         let parameters = self.words.parameters.clone();
-        // The first of them is older than the recording: a script may begin to record late.
+        // The first parameter is older than the recording, because a script may begin to record late.
         let (eldest, younger) = parameters.split_at(1);
         for &(name, module, bytes) in eldest {
             self.older(bytes, name, module);

@@ -1,35 +1,35 @@
-//! Names and stacks, each held once; the rest refers to them by number.
+//! Names and stacks, each stored once; everything else refers to them by number.
 //!
 //! Number 0 of each list means "unknown" or "none", so that a list is never empty.
 
-/// A place in [`Names::texts`]; 0 is no name.
+/// An index in [`Names::texts`]; 0 is no name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameId(pub u32);
 
-/// A place in [`Names::operators`]; 0 is an unknown one.
+/// An index in [`Names::operators`]; 0 is an unknown one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperatorId(pub u32);
 
-/// A place in [`Names::modules`]; 0 is outside any module.
+/// An index in [`Names::modules`]; 0 is outside any module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModuleId(pub u32);
 
-/// A place in [`Names::frames`].
+/// An index in [`Names::frames`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameId(pub u32);
 
-/// A place in [`Names::stacks`]; 0 is no stack.
+/// An index in [`Names::stacks`]; 0 is no stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackId(pub u32);
 
 /// A module of the script's models.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Module {
-    /// `encoder.layer.7.attention`; that of a model itself is its class's name, in brackets.
+    /// `encoder.layer.7.attention`; for a model itself, the name of its class in brackets.
     pub path: String,
     /// `BertAttention`.
     pub class: String,
-    /// Bytes of the tensors that a call of it returned, the largest call; 0 if that is not known.
+    /// The most bytes of tensors that a call returned; 0 if unknown.
     pub output_bytes: u64,
 }
 

@@ -5,9 +5,9 @@ use crate::names::NameId;
 /// The stages of a training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// Anything that is none of the others: building the model, bringing data, logging.
+    /// Anything else: building the model, loading data, logging.
     Script,
-    /// The model is moved to the card, or made there.
+    /// The model is moved to the card, or created there.
     Moving,
     /// A model runs with autograd.
     Forward,
@@ -29,7 +29,7 @@ impl Stage {
         Self::Evaluation,
     ];
 
-    /// The word for it in JSON, and in the interchange with the agent.
+    /// Its name in JSON and in the exchange with the agent.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Script => "script",
@@ -42,7 +42,7 @@ impl Stage {
         }
     }
 
-    /// The words for it in reports.
+    /// Its title in reports.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Script => "script",
@@ -56,7 +56,7 @@ impl Stage {
     }
 }
 
-/// A stretch of time with a name that the script gave it.
+/// A range of time that the script named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedRange {
     pub name: NameId,
@@ -71,8 +71,7 @@ pub struct NamedRange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
     pub stage: Stage,
-    /// How many optimizer steps were complete before this one, counted from 0: in the first forward,
-    /// backward and step it is 0.
+    /// How many optimizer steps were completed before; 0 in the first forward, backward and step.
     pub step: u32,
     /// Index of its first event.
     pub first_event: u32,

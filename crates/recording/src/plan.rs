@@ -1,4 +1,4 @@
-//! A plan: the ways to make a job fit that were rehearsed, and the one that is recommended.
+//! A plan: the combinations that were rehearsed to make a job fit, and the recommended one.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct Plan {
     pub candidates: Vec<PlanCandidate>,
-    /// What a candidate may need at most: the card, less what others hold of it.
+    /// The most that a candidate may need: the card without what others use of it.
     pub available_bytes: u64,
-    /// The most that the job needs without a change, by category.
+    /// The job's peak without a change, by category.
     pub before: Vec<CategoryBytes>,
 }
 
-/// One way to make a job fit, as it was rehearsed.
+/// One combination that was rehearsed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanCandidate {
     /// What changes, in a few words: "bf16 autocast, 6 blocks checkpointed".
     pub what: String,
-    /// The most that is in use on the card.
+    /// Its peak on the card.
     pub peak_bytes: u64,
-    /// Predicted time for the same samples, in units of the job as it is; null where it is not known.
+    /// The predicted time for the same samples, relative to the job as it is; null if unknown.
     pub relative_time: Option<f64>,
     pub fits: bool,
-    /// The one that is recommended.
+    /// It is the recommended one.
     pub chosen: bool,
     /// What it does to the numbers: a class of `ghostgpu tricks`.
     pub numbers: String,
@@ -32,12 +32,12 @@ pub struct PlanCandidate {
     pub categories: Vec<CategoryBytes>,
 }
 
-/// What one category has of a peak.
+/// The part of one category in a peak.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CategoryBytes {
-    /// The name of a [`Category`](crate::Category), `rounding` or `cached` for what PyTorch has beyond them, `outside`
-    /// for what is not PyTorch's.
+    /// The name of a [`Category`](crate::Category), `rounding` or `cached` for the rest of PyTorch's memory, or `outside`
+    /// for memory that is not PyTorch's.
     pub category: String,
     pub bytes: u64,
 }

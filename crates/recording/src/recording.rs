@@ -11,17 +11,17 @@ use crate::phases::{NamedRange, Phase};
 pub struct Recording {
     pub about: About,
     pub names: Names,
-    /// The cards that were used; of a job of several ranks, those of each rank, in their order.
+    /// The cards that were used; in a job with several ranks, those of each rank, in ascending order.
     pub cards: Vec<CardMemory>,
-    /// The run that ran out of memory, where the rest is of a later run that had enough. It has the same names.
+    /// The run that ran out of memory, if the rest describes a later run with unlimited memory. It uses the same names.
     pub failed_run: Option<FailedRun>,
-    /// What is missing from it, in sentences.
+    /// What is missing from the recording, in sentences.
     pub warnings: Vec<String>,
 }
 
 impl Recording {
-    /// What other processes of the rehearsal held beside this one on a card when its use was highest, by the
-    /// answer. Where they held all of it, they were not beside this one but before or after it.
+    /// What other processes of the rehearsal used of a card when its use was highest, according to the answer. If they
+    /// used all of it, they did not run at the same time as this one, but before or after it.
     pub fn other_processes_bytes(&self, card: &CardMemory) -> u64 {
         let answer = self.about.answer.as_ref();
         let of_rank = answer.and_then(|answer| {
@@ -39,14 +39,14 @@ impl Recording {
     }
 }
 
-/// Who watched the memory, and so what can be known about it.
+/// Where a recording comes from, which decides what it knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
     /// GhostGPU, in a rehearsal: owners, stages, modules and the rest of the card are known.
     #[default]
     Rehearsal,
-    /// PyTorch's own allocator, in a memory snapshot: stacks, sizes, lifetimes, segments, streams, and
-    /// nothing else. Its allocations are of the category [`Unknown`](crate::Category::Unknown).
+    /// PyTorch's own allocator, in a memory snapshot: only stacks, sizes, lifetimes, segments and streams are known. Its
+    /// allocations have the category [`Unknown`](crate::Category::Unknown).
     Snapshot,
 }
 
@@ -61,9 +61,9 @@ pub struct About {
     pub gpu: String,
     pub gpu_total_bytes: u64,
     pub capability: String,
-    /// How the allocator was set, as in `PYTORCH_CUDA_ALLOC_CONF`; empty if that is not known.
+    /// The allocator's settings, as in `PYTORCH_CUDA_ALLOC_CONF`; empty if unknown.
     pub allocator_settings: String,
-    /// Optimizer steps that were complete at the end.
+    /// The number of completed optimizer steps.
     pub steps: u32,
     /// The answer of the rehearsal, if it was one.
     pub answer: Option<Answer>,
@@ -72,7 +72,7 @@ pub struct About {
 /// A run up to the request that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailedRun {
-    /// Optimizer steps that were complete when memory ran out.
+    /// The number of completed optimizer steps when memory ran out.
     pub steps: u32,
     pub cards: Vec<CardMemory>,
 }
@@ -80,14 +80,14 @@ pub struct FailedRun {
 /// What happened on one card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CardMemory {
-    /// The rank whose memory it is, in a job of several.
+    /// The rank whose memory it is, if the job has several.
     pub rank: Option<u32>,
-    /// As the process numbers its cards.
+    /// The number of the card in its process.
     pub index: u32,
-    /// On the card, but not from PyTorch's allocator: the CUDA context and what libraries hold. 0 in a
-    /// recording of a [snapshot](Source::Snapshot), which does not say.
+    /// Memory on the card outside PyTorch's allocator: the CUDA context and libraries. 0 for a
+    /// [snapshot](Source::Snapshot), which does not have it.
     pub outside_bytes: u64,
-    /// Of that, what NCCL holds for groups of several ranks.
+    /// The part of it that NCCL holds for groups of several ranks.
     pub nccl_bytes: u64,
     /// Streams and pools; the first is the default one.
     pub pools: Vec<Pool>,
@@ -95,16 +95,15 @@ pub struct CardMemory {
     pub reserved_before: Vec<SegmentChange>,
     pub allocations: Vec<Allocation>,
     pub events: Vec<Event>,
-    /// What events reserve and release, in their order.
+    /// The ranges that events reserve and release, in the order of events.
     pub changes: Vec<SegmentChange>,
     /// Requests that failed, in the order of their events.
     pub failures: Vec<Failure>,
-    /// When the first event happened, in microseconds since 1970; 0 if that is not known.
+    /// When the first event happened, in microseconds since 1970; 0 if unknown.
     pub began_us: u64,
-    /// Time of each event in microseconds since the first; as many as there are events. All are 0 where
-    /// times were not recorded.
+    /// The time of each event in microseconds since the first; all 0 if times were not recorded.
     pub times_us: Vec<u64>,
-    /// What the script was doing; empty if nobody looked.
+    /// What the script was doing; empty if unknown.
     pub phases: Vec<Phase>,
     /// Ranges that the script itself named with `record_function`.
     pub ranges: Vec<NamedRange>,
@@ -132,7 +131,7 @@ impl Default for CardMemory {
 }
 
 impl CardMemory {
-    /// `card 0`, or `rank 3` of a job of several.
+    /// `card 0`, or `rank 3` in a job with several ranks.
     pub fn title(&self) -> String {
         match self.rank {
             Some(rank) => format!("rank {rank}"),
@@ -140,19 +139,19 @@ impl CardMemory {
         }
     }
 
-    /// Takes down a range, and gives the event that reserves it, to be pushed next.
+    /// Stores a range, and returns the event that reserves it, which must be pushed next.
     pub fn reserve(&mut self, change: SegmentChange) -> Event {
         self.changes.push(change);
         Event::Reserve(ChangeId(self.changes.len() as u32 - 1))
     }
 
-    /// Takes down a range, and gives the event that releases it, to be pushed next.
+    /// Stores a range, and returns the event that releases it, which must be pushed next.
     pub fn release(&mut self, change: SegmentChange) -> Event {
         self.changes.push(change);
         Event::Release(ChangeId(self.changes.len() as u32 - 1))
     }
 
-    /// Takes down a failed request, and gives its event, to be pushed next.
+    /// Stores a failed request, and returns its event, which must be pushed next.
     pub fn fail(&mut self, failure: Failure) -> Event {
         self.failures.push(failure);
         Event::OutOfMemory(FailureId(self.failures.len() as u32 - 1))

@@ -1,4 +1,4 @@
-//! Names of one recording, in the numbers of another.
+//! Merges the names of one recording into another, and renumbers them.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -15,7 +15,7 @@ pub(crate) struct Renumbering {
 }
 
 impl Renumbering {
-    /// Adds the names that are not there yet.
+    /// Adds the names that are missing.
     pub(crate) fn of(names: &mut Names, other: Names) -> Self {
         let frames = merged(&mut names.frames, other.frames);
         let stacks = other.stacks.into_iter().map(|stack| {
@@ -47,12 +47,12 @@ impl Renumbering {
     }
 }
 
-/// A number that leads nowhere leads to nothing.
+/// The new number of a name; 0 for an invalid one.
 fn new(numbers: &[u32], old: u32) -> u32 {
     numbers.get(old as usize).copied().unwrap_or(0)
 }
 
-/// Appends what is missing from `into`, and gives the new place of each.
+/// Appends what is missing to `into`, and returns the new index of each.
 fn merged<T: Clone + Eq + Hash>(into: &mut Vec<T>, other: Vec<T>) -> Vec<u32> {
     let mut places: HashMap<T, u32> = HashMap::new();
     for (at, value) in into.iter().enumerate() {
@@ -69,7 +69,7 @@ fn merged<T: Clone + Eq + Hash>(into: &mut Vec<T>, other: Vec<T>) -> Vec<u32> {
     other.into_iter().map(&mut place).collect()
 }
 
-/// A module is the same in both runs whatever its largest output was; that of the later run stands.
+/// Modules are the same in both runs even if their outputs differ; the output of the later run is kept.
 fn merged_modules(names: &mut Names, other: Vec<Module>) -> Vec<u32> {
     let key = |module: &Module| (module.path.clone(), module.class.clone());
     let mut keys: Vec<_> = names.modules.iter().map(key).collect();

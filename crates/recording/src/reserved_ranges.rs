@@ -1,13 +1,13 @@
-//! The ranges of memory that the allocator has from the driver.
+//! The ranges of memory that the allocator has reserved from the driver.
 
 use std::collections::BTreeMap;
 
 use crate::events::SegmentChange;
 
-/// Ranges as they were reserved, without what was given back of them.
+/// Ranges as they were reserved, without the parts that were released.
 ///
-/// Neighbours stay apart: two segments may touch, and each goes back to the driver by itself, as each page of an
-/// expandable one does.
+/// Adjacent ranges are not merged: two segments may touch, and each is released on its own, like each page of an
+/// expandable segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReservedRanges {
     /// By address; none overlap.
@@ -17,13 +17,13 @@ pub struct ReservedRanges {
 impl ReservedRanges {
     pub fn reserve(&mut self, change: SegmentChange) {
         if change.bytes > 0 {
-            // A range that is reserved twice is there once.
+            // A range that is reserved twice is kept once.
             self.release(change);
             self.ranges.insert(change.address, change);
         }
     }
 
-    /// Takes a range away: whole ranges, or a part of one (pages of an expandable segment).
+    /// Removes a range: whole ranges, or a part of one (pages of an expandable segment).
     pub fn release(&mut self, change: SegmentChange) {
         let (from, to) = (change.address, change.address.saturating_add(change.bytes));
         let before = self.ranges.range(..from).next_back();
@@ -37,7 +37,7 @@ impl ReservedRanges {
         }
     }
 
-    /// Inserts a part of a range, if it is one.
+    /// Inserts the part of a range from `from` to `to`, unless it is empty.
     fn insert(&mut self, range: SegmentChange, from: u64, to: u64) {
         if from < to {
             let part = SegmentChange {
@@ -49,7 +49,7 @@ impl ReservedRanges {
         }
     }
 
-    /// The range that holds an address.
+    /// The range that contains an address.
     pub fn around(&self, address: u64) -> Option<&SegmentChange> {
         let before = self.ranges.range(..=address).next_back();
         before
@@ -64,7 +64,7 @@ impl ReservedRanges {
 }
 
 impl SegmentChange {
-    /// The address behind it.
+    /// The address after its last byte.
     pub fn end(&self) -> u64 {
         self.address.saturating_add(self.bytes)
     }

@@ -1,4 +1,4 @@
-//! The run that ran out of memory, kept beside the one that had enough.
+//! The run that ran out of memory, kept together with the one with unlimited memory.
 
 use ghostgpu_recording::made_up::{MadeUp, recording, recording_at_random};
 use ghostgpu_recording::{CardMemory, Names, StackId};

@@ -1,4 +1,4 @@
-//! Runs a command on a real card, and gathers the sizes that its libraries answer.
+//! Runs a command on a real card and collects the sizes that its libraries report.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::symlink;
@@ -19,7 +19,7 @@ use crate::{Target, temporary_folder};
 /// The folder in which each process of the script leaves its part of the table.
 const FOLDER_VARIABLE: &str = "GHOSTGPU_CALIBRATION_DIR";
 
-/// What a run left behind, and how it ended.
+/// What was recorded in a run, and how it ended.
 #[derive(Debug)]
 pub struct Recorded {
     /// Every different answer once.
@@ -38,7 +38,7 @@ pub fn record(
     let (program, words) = target.program_and_words(python)?;
     hold_signals();
     let folder = temporary_folder()?;
-    // The loader splits its list at spaces and colons, which an installation's path may have.
+    // The loader splits `LD_PRELOAD` at spaces and colons, which the installation's path may contain.
     let preload = folder.path().join(CALIBRATOR_NAME);
     symlink(&calibrator, &preload).context("cannot write into the folder of the recording")?;
     let mut command = Command::new(&program);
@@ -54,7 +54,7 @@ pub fn record(
     })
 }
 
-/// Sizes are recorded on a real card. On a virtual one there are none, but the calibrator itself can be tried.
+/// Fails if there is no card to record sizes on. A virtual card is accepted, so that the calibrator can be tested.
 pub fn refuse_without_card() -> Result<(), Failure> {
     if has_card(Path::new("/")) || std::env::var_os(SESSION_VARIABLE).is_some() {
         return Ok(());
@@ -65,8 +65,7 @@ pub fn refuse_without_card() -> Result<(), Failure> {
     ))
 }
 
-/// Whether NVIDIA's driver has a card here: on Linux, in WSL, or on a Jetson. The script is not started to find
-/// that out.
+/// Whether this machine has an NVIDIA card (Linux, WSL or Jetson), without starting the script.
 fn has_card(root: &Path) -> bool {
     let is_card = |name: &str| {
         let number = name.strip_prefix("nvidia").unwrap_or_default();
@@ -79,11 +78,11 @@ fn has_card(root: &Path) -> bool {
         .any(|entry| is_card(&entry.file_name().to_string_lossy()))
 }
 
-/// The table that is to be added to, or an empty one.
+/// The existing table to extend, or an empty one.
 pub fn table_to_add_to(path: &Path) -> Result<Table, Failure> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) if !text.is_empty() => text,
-        // Whether it can be written is found out, and said, next.
+        // An unreadable file is reported when the table is written.
         _ => return Ok(Table::default()),
     };
     Table::read(&text).map_err(|error| {
@@ -92,7 +91,7 @@ pub fn table_to_add_to(path: &Path) -> Result<Table, Failure> {
     })
 }
 
-/// What every process has left, as one table.
+/// Joins what all processes recorded into one table.
 fn gather(folder: &Path) -> anyhow::Result<Table> {
     let mut recorded = Table::default();
     let entries = std::fs::read_dir(folder).context("cannot read what was recorded")?;

@@ -17,34 +17,34 @@ pub enum Change {
     Variable { name: String, value: String },
     /// An argument of the script gets this number.
     Argument { option: String, value: u64 },
-    /// One more word behind the script's arguments.
+    /// One more word at the end of the script's arguments.
     Word(String),
     /// Other sizes, set at a size point.
     Sizes { point: SizePoint, sizes: Sizes },
-    /// This text runs in place of the script's.
+    /// This text is run instead of the script's own.
     Text(String),
     /// A trick, which the agent applies while the script runs.
     Trick(TrickRequest),
     /// Another card.
     Card(Box<DeviceSheet>),
-    /// Cards with so much memory.
+    /// Cards with exactly this much memory.
     Memory(u64),
     /// Cards on which allocation never fails.
     UnlimitedMemory,
-    /// Cards with so many bytes less.
+    /// Cards with this many bytes less.
     LessMemory(u64),
-    /// Sizes that depend on values nobody knows are half as large as they are assumed to be otherwise.
+    /// Sizes that depend on unknown values are half as large as usually assumed.
     HalfOfAssumedSizes,
-    /// Epochs that another rehearsal has shown to be like the first ones are left out.
+    /// Skips later epochs, which another rehearsal has shown to be like the first ones.
     WithoutLaterPasses,
-    /// Of passes over data only the beginning and the end, evaluation, and one step behind it: another rehearsal has shown
-    /// that this leads to the same figures.
+    /// Runs only the first and last batches of a pass, evaluation, and one step after it. Another rehearsal has shown
+    /// that this gives the same figures.
     Briefly,
-    /// Only so many optimizer steps, however much of a training the job asks for.
+    /// Runs only this many optimizer steps, whatever the job's extent.
     Steps(u64),
 }
 
-/// Sizes in place of the script's own.
+/// Sizes that replace the script's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
     pub batch: Option<u64>,
@@ -67,7 +67,7 @@ impl Sizes {
         }
     }
 
-    /// The words by which a fork is told them.
+    /// The names under which a fork receives them.
     pub(crate) fn named(self) -> impl Iterator<Item = (&'static str, u64)> {
         let named = [("batch", self.batch), ("seq", self.sequence)];
         named
@@ -77,7 +77,7 @@ impl Sizes {
 }
 
 impl Prepared {
-    /// The same with changes; files that they need go into `folder`.
+    /// This job with changes; files that the changes need are written to `folder`.
     pub(crate) fn with(&self, changes: &[Change], folder: &Path) -> std::io::Result<Self> {
         let mut changed = self.clone();
         for change in changes {
@@ -128,7 +128,7 @@ impl Prepared {
             }
             Change::Card(sheet) => self.session.devices = vec![(**sheet).clone()],
             Change::Memory(bytes) => {
-                // All of it is the job's: what others use is not part of what it needs.
+                // The job gets all of it: what others use is not part of the job's need.
                 self.reserve_bytes = 0;
                 for card in &mut self.session.devices {
                     card.total_bytes = *bytes;
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn another_memory_is_that_of_every_card() {
+    fn another_memory_applies_to_every_card() {
         let mut two = prepared();
         two.session.devices.push(sheet("3060"));
         let folder = tempfile::tempdir().expect("folder");

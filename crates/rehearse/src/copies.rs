@@ -1,11 +1,10 @@
 //! Rehearsals in copies of a script that was held where it first uses the card.
 //!
-//! Everything before that moment is the same in every rehearsal of a job, whichever card it is and whatever memory it has:
-//! imports, data, a model built on the host. So the agent of a rehearsal forks there (`agent/card_point.py`).
-//! The script itself continues as if nothing had been; the copy calls us, waits, and forks again for each
-//! further rehearsal, in a folder of its own and with a session of its own; several of them may run at the same
-//! time. A copy that cannot be made, or that fails in a way the script might not have, is nothing but time
-//! lost: the script is started again.
+//! Everything before that moment is the same in every rehearsal of a job, whatever the card and its memory: imports,
+//! data, a model built on the host. So the agent of a rehearsal forks there (`agent/card_point.py`). The script itself
+//! continues as usual. The copy connects to our socket, waits, and forks again for each further rehearsal, each with its
+//! own folder and session; several of them may run at the same time. A copy that cannot be made, or that fails where
+//! the script might not have, costs nothing but time: the script is started again.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -24,11 +23,10 @@ use crate::run_dir::{RunDir, TICK};
 use crate::stop::Stop;
 use crate::whole::{gather, log_of, write_session};
 
-/// How long a copy that has called may take to say who it is.
+/// How long a copy may take to identify itself after it connected.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether a copy can differ from its script in all of this: what is decided before the card is first used cannot
-/// change any more.
+/// Whether a copy can apply all of these changes. Anything decided before the card is first used cannot change any more.
 pub(crate) fn is_for_copies(changes: &[Change]) -> bool {
     changes.iter().all(|change| match change {
         Change::Card(_)
@@ -44,14 +42,14 @@ pub(crate) fn is_for_copies(changes: &[Change]) -> bool {
     })
 }
 
-/// Where a copy of a script calls.
+/// The socket to which a copy of a script connects.
 pub(crate) struct Listener {
     listener: UnixListener,
     pub socket: PathBuf,
 }
 
 impl Listener {
-    /// None where no socket can be made; then there is no copy.
+    /// `None` if the socket cannot be created; then there is no copy.
     pub fn in_folder(folder: &Path) -> Option<Self> {
         let socket = folder.join("copy.socket");
         let listener = UnixListener::bind(&socket).ok()?;
@@ -59,7 +57,7 @@ impl Listener {
         Some(Self { listener, socket })
     }
 
-    /// The copy that has called, which from now on is kept. It does so before the script goes on.
+    /// The copy that has connected, if any; from now on its process is kept. A copy connects before the script goes on.
     pub fn accept(&self) -> Option<CopyLine> {
         let (stream, _) = self.listener.accept().ok()?;
         stream.set_nonblocking(false).ok()?;
@@ -82,7 +80,7 @@ struct Greeting {
     pid: i32,
 }
 
-/// What the copy says of a rehearsal that has ended.
+/// The copy's message about a rehearsal that has ended.
 #[derive(Deserialize)]
 struct Ended {
     run_dir: PathBuf,
@@ -99,7 +97,7 @@ impl Ended {
     }
 }
 
-/// Our side of the line to a copy that waits. Dropping it ends the copy.
+/// Our end of the connection to a waiting copy. Dropping it ends the copy.
 pub(crate) struct CopyLine {
     input: BufReader<UnixStream>,
     pid: i32,
@@ -126,11 +124,11 @@ impl CopyLine {
     }
 }
 
-/// What there is on the line.
+/// What was read from the connection.
 enum Word {
     None,
     Ended(Ended),
-    /// A copy that hung up was killed.
+    /// The connection is closed, because the copy was killed.
     HungUp,
 }
 
@@ -140,7 +138,7 @@ impl Drop for CopyLine {
     }
 }
 
-/// A copy that waits, with the folder of the rehearsal it comes from, whose files it still uses.
+/// A waiting copy, with the folder of the rehearsal it was forked from, whose files it still uses.
 pub(crate) struct WaitingCopy {
     line: CopyLine,
     session: Session,
@@ -156,7 +154,7 @@ impl WaitingCopy {
         }
     }
 
-    /// Whether a copy can do what this session asks for: parts of the agent can be left out in it, not added.
+    /// Whether a copy can run this session. Parts of the agent can be switched off in a copy, but not added.
     pub fn can_be(&self, session: &Session) -> bool {
         let own = &self.session;
         session.devices.len() == own.devices.len()
@@ -167,7 +165,7 @@ impl WaitingCopy {
             && (own.tricks.is_empty() || session.tricks == own.tricks)
     }
 
-    /// Rehearsals in copies, all at the same time; none in place of one that has to be made with the script itself.
+    /// Rehearses in copies, all at the same time. `None` for a rehearsal that must be repeated with the script itself.
     pub fn rehearse(
         &mut self,
         all: &[Prepared],
@@ -207,7 +205,7 @@ impl WaitingCopy {
         let timeout = all.iter().filter_map(|prepared| prepared.timeout).max();
         let supervised = supervise_other(&mut ended, timeout, tick);
         let runs = all.iter().zip(&under_way).map(|(prepared, one)| {
-            // Of several, only those were ended that were still running when time was up.
+            // The time limit ended only those that were still running.
             let is_in_time = prepared.timeout.is_none_or(|timeout| one.took < timeout);
             let supervised = Supervised {
                 ending: one.ending.unwrap_or(supervised.ending),
@@ -219,7 +217,7 @@ impl WaitingCopy {
             let run = gather(prepared, &one.session, &one.run_dir, supervised, started);
             match run.as_ref().map(Run::completion) {
                 Ok(Completion::Completed | Completion::OutOfMemory) | Err(_) => Some(run),
-                // A trick that cannot be right for the script cannot be right for a copy either.
+                // A trick that refuses the script would also refuse it outside a copy.
                 Ok(_) if run.as_ref().is_ok_and(|run| run.trick_refusal().is_some()) => Some(run),
                 Ok(_) => None,
             }
@@ -228,12 +226,12 @@ impl WaitingCopy {
     }
 }
 
-/// A rehearsal in a copy that has not ended, or of which it is known how.
+/// A rehearsal in a copy, running or ended.
 struct UnderWay {
     run_dir: RunDir,
     session: Session,
     ending: Option<Ending>,
-    /// How long it took to its end.
+    /// How long it ran.
     took: Duration,
 }
 
@@ -256,7 +254,8 @@ impl UnderWay {
     }
 }
 
-/// Whether a rehearsal that failed in a copy failed because of that: the script itself, with the same changes, did not.
+/// Whether a rehearsal that failed in a copy failed because of the copy: the script itself did not, with the same
+/// changes.
 pub(crate) fn was_the_copys_fault(whole: &Run) -> bool {
     matches!(
         whole.completion(),

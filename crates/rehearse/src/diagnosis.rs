@@ -1,4 +1,4 @@
-//! Whether rehearsals work here: what is looked at, in the order in which a rehearsal needs it.
+//! Whether rehearsals work on this machine: checks in the order in which a rehearsal needs their subjects.
 
 use std::ffi::OsStr;
 
@@ -10,18 +10,18 @@ use crate::python::{
 };
 use crate::{Layout, RunDir, Stop};
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     Good,
-    /// Rehearsals work, some with less exact figures or not at all.
+    /// Rehearsals work, but some have less exact figures or fail.
     Limited,
     /// No rehearsal works.
     Broken,
 }
 
-/// One thing that was looked at.
+/// One thing that was checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     pub name: &'static str,
@@ -72,7 +72,7 @@ pub struct Diagnosis {
     pub symbols: Option<SymbolSurvey>,
 }
 
-/// Looks at the whole way from our own parts to torch's libraries.
+/// Checks everything from our own parts to torch's libraries.
 pub fn diagnose(python: Option<&OsStr>) -> Result<Diagnosis, Stop> {
     let mut checks = Vec::new();
     let mut symbols = None;
@@ -93,7 +93,7 @@ pub fn diagnose(python: Option<&OsStr>) -> Result<Diagnosis, Stop> {
     })
 }
 
-/// The library and the agent; with them, a folder to try the library from.
+/// Checks that the library and the agent are found; returns a run folder from which the library can be tried.
 fn check_own_parts(checks: &mut Vec<Check>) -> Option<RunDir> {
     let found = Layout::find().and_then(|layout| {
         let run_dir = RunDir::create(&layout)?;

@@ -1,4 +1,4 @@
-//! The environment of the rehearsed script: the stand-in in front, every cache private.
+//! The environment of the rehearsed script: the stand-in comes first, and every cache is private.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -7,11 +7,10 @@ use std::path::Path;
 use ghostgpu_session::SESSION_VARIABLE;
 use ghostgpu_session::files::SESSION_FILE;
 
-/// Folders in the run's own folder for what compilers and autotuners keep.
+/// The caches of compilers and autotuners, and their folders in the run folder.
 ///
-/// Timings taken on a card that isn't there must never steer a real run, and code compiled for
-/// it must not be found by one. Downloads (models, datasets) are not among them: those are the
-/// same with and without a card.
+/// Timings taken on a virtual card must never steer a real run, and a real run must not find code compiled for one.
+/// Downloads (models, datasets) are not redirected: they are the same with and without a card.
 const PRIVATE_CACHES: [(&str, &str); 14] = [
     ("TORCHINDUCTOR_CACHE_DIR", "inductor"),
     // Triton keeps its cache, dumps and overrides below `$TRITON_HOME/.triton` unless told where.
@@ -32,7 +31,7 @@ const PRIVATE_CACHES: [(&str, &str); 14] = [
     ("NUMBA_CACHE_DIR", "numba"),
 ];
 
-/// Switches that keep results of this run from leaving it by other ways.
+/// Switches that keep results of this run from leaving it in other ways.
 const SWITCHES: [(&str, &str); 6] = [
     ("TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE", "0"),
     ("TORCHINDUCTOR_AUTOTUNE_REMOTE_CACHE", "0"),
@@ -43,24 +42,24 @@ const SWITCHES: [(&str, &str); 6] = [
     ("WANDB_MODE", "disabled"),
 ];
 
-/// Settings of the user's that would bring a shared cache back.
+/// User settings that would re-enable a shared cache.
 const REMOVED: [&str; 3] = [
     "TRITON_CACHE_MANAGER",
     "TRITON_REMOTE_CACHE_BACKEND",
     "TORCH_COMPILE_STICKY_PGO_KEY",
 ];
 
-/// Where programs are looked for if nobody says so.
+/// Where programs are searched for without a `PATH`.
 pub const USUAL_PATH: &str = "/usr/bin:/bin";
 
-/// What differs from our own environment.
+/// How the script's environment differs from our own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     pub set: BTreeMap<&'static str, OsString>,
     pub removed: Vec<&'static str>,
 }
 
-/// The parts of a run's folder that the environment names.
+/// The parts of a run folder that the environment refers to.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     pub run_dir: &'a Path,
@@ -72,7 +71,7 @@ pub struct Places<'a> {
     pub inject_dir: &'a Path,
 }
 
-/// The changes for one run, given a way to read the present environment.
+/// The changes for one run; `present` reads the current environment.
 pub fn changes(places: Places, present: impl Fn(&str) -> Option<OsString>) -> Changes {
     let mut set = BTreeMap::new();
     set.insert(
@@ -129,7 +128,7 @@ pub fn preload_value(library: &Path) -> OsString {
     prepended(library.as_os_str(), std::env::var_os("LD_PRELOAD"))
 }
 
-/// `first:rest`, without a lone colon, which would stand for the current folder.
+/// `first:rest`, without a trailing colon, which would mean the current folder.
 pub fn prepended(first: &OsStr, rest: Option<OsString>) -> OsString {
     let mut value = first.to_owned();
     if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {

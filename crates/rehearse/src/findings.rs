@@ -18,20 +18,20 @@ pub struct Findings {
     /// In order of process id.
     pub processes: Vec<ProcessReport>,
     pub notes: Vec<Note>,
-    /// What a typical optimizer step of each process had the cards do.
+    /// By process id: the work of a typical optimizer step.
     pub work: BTreeMap<u32, Work>,
     /// What was in use on each card, in device order; empty if that could not be read.
     pub cards: Vec<CardUse>,
     /// What each process has used of each card.
     pub process_use: Vec<ProcessUse>,
-    /// The library was not loaded where the agent was; the reason as far as known.
+    /// The agent ran without the library being loaded; the reason, as far as known.
     pub preload_blocked: Option<String>,
     /// What could not be read, each in one sentence.
     pub damages: Vec<String>,
 }
 
 impl Findings {
-    /// Reads a run's folder. Files that are damaged are left out and said to be.
+    /// Reads a run folder. Damaged files are left out and listed in `damages`.
     pub fn gather(run_dir: &Path) -> Self {
         let mut findings = Self::default();
         let mut names: Vec<String> = std::fs::read_dir(run_dir)
@@ -84,7 +84,7 @@ impl Findings {
             }
             match serde_json::from_str(line) {
                 Ok(note) => self.notes.push(note),
-                // A process that was killed may have left half a line, once.
+                // A process that was killed may have left an incomplete line.
                 Err(error) => self
                     .damages
                     .push(format!("a note in {name} could not be read: {error}")),
@@ -92,7 +92,7 @@ impl Findings {
         }
     }
 
-    /// Without the last line, if a process was ended while it wrote it: nothing else hangs on it.
+    /// An incomplete last line, of a process that was killed while writing it, is ignored.
     fn read_work(&mut self, pid: u32, path: &Path) {
         let text = std::fs::read(path).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -104,12 +104,12 @@ impl Findings {
         }
     }
 
-    /// What a typical step of the process that reserved most had the cards do.
+    /// The work of a typical step of the main process.
     pub fn main_work(&self) -> Option<&Work> {
         self.work.get(&self.main_process()?.pid)
     }
 
-    /// Something used a card: a process made a context on it.
+    /// Whether any process created a context on a card.
     pub fn used_cuda(&self) -> bool {
         self.peak_device_bytes() > 0
             || self
@@ -142,12 +142,12 @@ impl Findings {
             .sum()
     }
 
-    /// The highest peak allocated of any process on any device; none if no process reported.
+    /// The highest peak allocated memory of any process on any device; `None` if no process reported.
     pub fn peak_allocated_bytes(&self) -> Option<u64> {
         self.highest(|peaks| peaks.peak_allocated_bytes)
     }
 
-    /// The highest peak reserved of any process on any device; none if no process reported.
+    /// The highest peak reserved memory of any process on any device; `None` if no process reported.
     pub fn peak_reserved_bytes(&self) -> Option<u64> {
         self.highest(|peaks| peaks.peak_reserved_bytes)
     }
@@ -160,13 +160,13 @@ impl Findings {
         Some(peaks.map(of).max().unwrap_or(0))
     }
 
-    /// How many processes had memory on a card, those included that could not report.
+    /// How many processes had memory on a card, including those that could not report.
     pub fn card_user_count(&self) -> usize {
         let pids = self.process_use.iter().map(|each| each.process);
         pids.collect::<BTreeSet<u32>>().len()
     }
 
-    /// The process that had most memory reserved, of equals the one that trained: the one whose course is shown.
+    /// The process that reserved the most memory; of equals, one that trained. It represents the job in answers.
     pub fn main_process(&self) -> Option<&ProcessReport> {
         let weight = |process: &&ProcessReport| {
             let peaks = process.peaks.iter();
@@ -175,13 +175,13 @@ impl Findings {
         };
         self.processes
             .iter()
-            // The first of equals, so that rank 0 speaks for its peers.
+            // The first of equals, so that rank 0 represents its peers.
             .rev()
             .max_by_key(weight)
     }
 }
 
-/// The process whose work a file of this name has.
+/// The process id in the name of a work file.
 fn process_of_work(name: &str) -> Option<u32> {
     let rest = name.strip_prefix(WORK_PREFIX)?;
     rest.strip_suffix(".jsonl")?.parse().ok()
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_read_and_damage_is_named() {
+    fn a_folder_is_read_and_damage_is_reported() {
         let folder = tempfile::tempdir().expect("folder");
         let write = |name: &str, text: &[u8]| {
             std::fs::write(folder.path().join(name), text).expect("file");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_equal_processes_speaks_for_all() {
+    fn the_first_of_equal_processes_represents_all() {
         let findings = Findings {
             processes: vec![process(1, 5), process(2, 9), process(3, 9)],
             ..Findings::default()

@@ -1,8 +1,8 @@
-//! Rehearsals in forks of one script: it runs once up to the point where its sizes begin to matter.
+//! Rehearsals in forks of one script, which runs once up to the size point.
 //!
-//! The script is started as ever. Its agent connects to a socket in the run's folder when the script has
-//! come to the size point, says what is there, and forks for every request (`agent/fork_server.py`). Each
-//! fork has a folder with figures of its own, and is judged from it like any other run.
+//! The script is started as usual. When it reaches the size point, its agent connects to a socket in the run folder,
+//! reports what it found there, and forks for every request (`agent/fork_server.py`). Each fork has its own folder and
+//! is judged from it like any other run.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -35,18 +35,18 @@ use crate::{SizePoint, SizePointReport};
 
 const SOCKET_NAME: &str = "forks.socket";
 
-/// How often it is looked whether the script has come to its point, or has ended.
+/// How often we check whether the script has reached the size point or has ended.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A fork that takes longer than this, its time budget, and ten times as long as the script took to its point,
-/// hangs.
+/// A fork counts as hanging after this long, plus twice its time budget, plus ten times what the script took to reach
+/// the size point.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A script that waits at a size point, and continues in a fork for every rehearsal.
 ///
 /// Dropping it ends the script.
 pub struct Forks {
-    /// None once the line is broken.
+    /// `None` once the connection is broken.
     line: Option<Line>,
     script: Script,
     observer: Arc<dyn Observer>,
@@ -66,7 +66,7 @@ impl Forks {
         let listener = listen(&socket)
             .map_err(|error| Stop::failed("cannot make a socket for the script", error))?;
         let mut prepared = changed(prepared, changes, &run_dir)?;
-        // Only the figures count here, and they should come quickly.
+        // Only the figures are needed here, and they come faster without attribution.
         prepared.session.attribution = false;
         prepared.session.size_point = Some(SizePointRequest {
             place: point.clone(),
@@ -110,13 +110,13 @@ impl Forks {
         };
         let run = script.end()?;
         Ok(Held::Ended {
-            // What the script itself reported at its end says more.
+            // The report at the script's end has more than the greeting.
             seen: run.size_point().cloned().unwrap_or(greeting),
             run: Box::new(run),
         })
     }
 
-    /// Ends the script after its line broke, and says why it did.
+    /// Ends the script after its connection broke, and returns the cause.
     fn broken(&mut self, error: &anyhow::Error) -> Stop {
         self.line = None;
         match self.script.end() {
@@ -127,8 +127,7 @@ impl Forks {
 }
 
 impl Rehearse for Forks {
-    /// A fork can have other sizes than the script, and be ended earlier; whatever else differs asks for a whole
-    /// run.
+    /// A fork can have other sizes and fewer steps. Any other change needs a whole run.
     fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
         let cannot = |what: &str| Stop::Failed(Failure::new(what));
         let (mut sizes, mut steps) = (Sizes::default(), None);
@@ -155,13 +154,13 @@ impl Rehearse for Forks {
 
 impl Drop for Forks {
     fn drop(&mut self) {
-        // The script ends when nobody is at the other end of its line; nothing may outlive us.
+        // The script ends when its connection is closed. Nothing may outlive us.
         self.line = None;
         let _ = self.script.end();
     }
 }
 
-/// The script itself, looked after by a thread.
+/// The script itself, supervised by a thread.
 struct Script {
     thread: Option<JoinHandle<Result<Run, Stop>>>,
     has_ended: Arc<AtomicBool>,
@@ -184,7 +183,7 @@ impl Script {
         }
     }
 
-    /// Waits for its end.
+    /// Waits for the script to end.
     fn end(&mut self) -> Result<Run, Stop> {
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
@@ -200,7 +199,7 @@ fn listen(socket: &Path) -> std::io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Our side of the line to the script.
+/// Our end of the connection to the script.
 struct Line {
     input: BufReader<UnixStream>,
     session: Session,
@@ -210,14 +209,14 @@ struct Line {
     count: usize,
 }
 
-/// What the script says of a fork that has ended.
+/// The script's message about a fork that has ended.
 #[derive(Deserialize)]
 struct Ended {
     status: i32,
 }
 
 impl Line {
-    /// Waits for the script; none if it ends before it calls.
+    /// Waits for the script to connect; `None` if it ends first.
     fn accept(
         listener: &UnixListener,
         has_ended: &AtomicBool,
@@ -254,7 +253,7 @@ impl Line {
         Ok(Some((line, greeting)))
     }
 
-    /// Has a fork of the script continue with these sizes, to its end.
+    /// Lets a fork of the script continue to its end with these sizes.
     fn rehearse(&mut self, sizes: Sizes, steps: Option<u64>) -> anyhow::Result<Run> {
         self.count += 1;
         let run_dir = self.folder.join(format!("fork-{}", self.count));

@@ -1,4 +1,4 @@
-//! Runs another text in place of the user's script, which stays as it is; and notebooks, which no python runs.
+//! Runs another text in place of the user's script, whose file stays unchanged; and notebooks, which python cannot run.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,7 +9,7 @@ const IN_PLACE_OF: &str = include_str!("in_place_of.py");
 /// Runs the code cells of a notebook.
 const IN_PLACE_OF_NOTEBOOK: &str = include_str!("in_place_of_notebook.py");
 
-/// A python's arguments with the text in `file` in place of the script, which is the first of them.
+/// Python's arguments with the text in `file` in place of the script, which is the first of them.
 pub fn in_place_of_the_script(words: &[OsString], file: &Path) -> Vec<OsString> {
     let is_notebook = words
         .first()
@@ -23,7 +23,7 @@ pub fn in_place_of_the_script(words: &[OsString], file: &Path) -> Vec<OsString> 
     changed
 }
 
-/// A python's arguments that run the script which is the first of them, also if that is a notebook.
+/// Python's arguments, rewritten if the script, which is the first of them, is a notebook.
 pub fn runnable(words: Vec<OsString>) -> Vec<OsString> {
     match words.first().cloned() {
         Some(script) if is_notebook(Path::new(&script)) => {

@@ -15,11 +15,11 @@ use crate::TrickRequest;
 pub struct Job {
     /// The script with its arguments, or a command such as `python -m pkg.train`.
     pub command: Vec<OsString>,
-    /// The card, as people call it; none is refused with a sentence.
+    /// The name of the card; `prepare` fails without one.
     pub card: Option<String>,
-    /// The card's memory, where it is not its own.
+    /// Another amount of memory than the card's own.
     pub memory_bytes: Option<u64>,
-    /// What others (a desktop, another job) hold of every card.
+    /// What others (a desktop, another job) use of every card.
     pub reserve_bytes: u64,
     /// How many such cards a machine has.
     pub card_count: u32,
@@ -27,25 +27,25 @@ pub struct Job {
     pub nodes: u32,
     /// Which ranks of the job are run.
     pub ranks: RankChoice,
-    /// What NCCL takes of every card, where it is not what the rule says.
+    /// What NCCL takes of every card, if not the default.
     pub nccl_bytes: Option<u64>,
     pub extent: Extent,
-    /// The python to use, where it is not the first with torch.
+    /// The python to use, if not the first that has torch.
     pub python: Option<OsString>,
     pub timeout: Option<Duration>,
     /// Weight initialisation runs in full, even where it only feeds the virtual card.
     pub has_full_initialisation: bool,
-    /// What values read as that nobody knows.
+    /// What unknown values read as.
     pub values: UnknownValues,
     /// The installed cuDNN is asked for workspace sizes.
     pub asks_cudnn: bool,
-    /// Sizes that libraries answered on a real card, the most important last.
+    /// Tables of library sizes recorded on a real card; later ones take precedence.
     pub library_sizes: Vec<PathBuf>,
-    /// Every CUDA call goes to this file, which must be absolute.
+    /// Every CUDA call is logged to this file. The path must be absolute.
     pub call_log: Option<PathBuf>,
-    /// Checkpoints that the script writes are left where they are.
+    /// Checkpoints that the script writes are not removed.
     pub keeps_checkpoints: bool,
-    /// Whose memory it is, is recorded.
+    /// The memory of each run is recorded, with its owners.
     pub records_memory: bool,
     /// Tricks that the agent applies in every rehearsal of this job.
     pub tricks: Vec<TrickRequest>,
@@ -55,27 +55,27 @@ pub struct Job {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RankChoice {
     All,
-    /// The first and the last: what they have in common with others says which are distinct.
+    /// The first and the last rank: what they report shows which other ranks are distinct.
     Ends,
     /// These, in ascending order.
     Listed(Vec<u32>),
 }
 
-/// How much of a training one rehearsal goes through.
+/// How much of a training one rehearsal runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// Everything that can matter to memory: passes over data are shortened, and the script ends when nothing
-    /// new is seen, or when its steps have taken this long.
+    /// Everything that can affect memory: passes over data are shortened, and the script is ended when nothing new is
+    /// seen any more, or when its steps have taken this long.
     Coverage { budget: Duration },
-    /// So many optimizer steps.
+    /// A number of optimizer steps.
     Steps(u64),
     /// The script runs to its end.
     Whole,
 }
 
 impl Extent {
-    /// So many steps are the beginning of this, where it goes on after them: what runs out of memory in them does
-    /// so here too.
+    /// A number of steps with which this extent begins; `None` if it is no longer than that. A job that runs out of
+    /// memory in these steps also runs out with the whole extent.
     pub fn first_steps(self) -> Option<u64> {
         match self {
             Self::Steps(steps) if steps <= Job::STEPS => None,
@@ -85,12 +85,12 @@ impl Extent {
 }
 
 impl Job {
-    /// How many optimizer steps show what a step takes, where a training as a whole is not asked about.
+    /// How many optimizer steps show what a step takes, where the training as a whole is not in question.
     pub const STEPS: u64 = 3;
 
-    /// How long training steps may take unless somebody says otherwise.
+    /// How long training steps may take by default.
     pub const BUDGET: Duration = Duration::from_secs(60);
-    /// The same, as it is typed.
+    /// The same, as users type it.
     pub const BUDGET_WORDS: &str = "60s";
 }
 

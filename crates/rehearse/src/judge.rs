@@ -1,4 +1,4 @@
-//! From how a run ended and what was seen in it, its completion. Pure.
+//! Decides a run's completion from how its process ended and what was found in its folder. Pure.
 
 use std::path::PathBuf;
 
@@ -19,13 +19,13 @@ pub const EXIT_FAILURE: u8 = 2;
 /// The exit code of the answer "it does not fit".
 pub const EXIT_DOES_NOT_FIT: u8 = 3;
 
-/// How one rehearsal ended. What that says about a training is the verdict, which `crates/plan` finds.
+/// How one rehearsal ended. What that means for a training is the verdict, which `crates/plan` decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
-    /// The script ended well, or was ended by us after what was asked for.
+    /// The script ended well, or we ended it after the requested extent.
     Completed,
     OutOfMemory,
-    /// The script ended with a code of its own.
+    /// The script ended with a nonzero exit code.
     ScriptFailed,
     /// The script was killed by a signal that was not ours.
     ScriptKilled,
@@ -36,29 +36,29 @@ pub enum Completion {
     PreloadBlocked,
 }
 
-/// What one rehearsal left behind.
+/// The result of one rehearsal.
 #[derive(Debug)]
 pub struct Run {
     pub ending: Ending,
     /// We ended the script at its time limit.
     pub has_timed_out: bool,
     pub findings: Findings,
-    /// What one card has for the script, without what others hold of it; none for cards with unlimited memory.
+    /// What the script can use of one card, without what others use; `None` with unlimited memory.
     pub capacity_bytes: Option<u64>,
-    /// Whose memory it was.
+    /// The recording of its memory, if there is one.
     pub memory: Memory,
-    /// What PyTorch's allocator did, where that can be replayed.
+    /// The allocator's history, if it can be replayed.
     pub history: Option<Box<History>>,
-    /// Files that the script wrote, and that were removed after it.
+    /// Files that the script wrote and that were removed afterwards.
     pub removed_files: Vec<PathBuf>,
-    /// The end of what the script printed, where the user did not see it.
+    /// The end of the script's output, if the user did not see it.
     pub last_lines: Vec<String>,
-    /// Why passes over data were not shortened, as the end of a sentence.
+    /// Why passes over data were not shortened, as a sentence ending.
     pub whole_passes_because: Option<String>,
 }
 
 impl Run {
-    /// A run of which nothing but its figures was kept.
+    /// A run with nothing but its figures.
     pub fn new(ending: Ending, findings: Findings) -> Self {
         Self {
             ending,
@@ -73,7 +73,7 @@ impl Run {
         }
     }
 
-    /// The run, also of a script that was ended at its time limit: its completion says so.
+    /// Turns a timeout into a run, whose completion says that it timed out.
     pub fn even_if_timed_out(result: Result<Self, Stop>) -> Result<Self, Stop> {
         match result {
             Err(Stop::TimedOut(run)) => Ok(*run),
@@ -81,7 +81,7 @@ impl Run {
         }
     }
 
-    /// The most memory it had.
+    /// Its peak memory.
     pub fn peaks(&self) -> Peaks {
         Peaks {
             allocated_bytes: self.findings.peak_allocated_bytes().unwrap_or(0),
@@ -90,7 +90,7 @@ impl Run {
         }
     }
 
-    /// What was seen of a size point, by the process that came to it if one did.
+    /// The report about the size point, preferably of a process that reached it.
     pub fn size_point(&self) -> Option<&SizePointReport> {
         let reports = || {
             let processes = self.findings.processes.iter();
@@ -105,8 +105,8 @@ impl Run {
         if findings.preload_blocked.is_some() {
             return Completion::PreloadBlocked;
         }
-        // A launcher such as torchrun ends with a code of its own, or waits for ever for the
-        // other ranks: what the process that ran out of memory says comes first.
+        // A launcher such as torchrun has its own exit code, or waits forever for the other ranks, so the report of the
+        // process that ran out of memory comes first.
         if self.fatal_oom().is_some() || self.overflowed() {
             return Completion::OutOfMemory;
         }
@@ -125,8 +125,8 @@ impl Run {
         }
     }
 
-    /// More was used on a card than it has: CUDA's context and libraries take their memory without
-    /// asking PyTorch, and the stand-in lets them have it, so that the script goes on.
+    /// Whether more was used on a card than it has. CUDA's context and libraries take memory outside PyTorch, and the
+    /// stand-in grants it even on a full card, so that the script goes on.
     pub fn overflowed(&self) -> bool {
         self.capacity_bytes
             .is_some_and(|capacity| self.findings.peak_device_bytes() > capacity)
@@ -156,13 +156,13 @@ impl Run {
             .collect()
     }
 
-    /// What a trick has said that ended the script because it cannot be right for it.
+    /// The message of a trick that ended the script because it cannot be applied correctly.
     pub fn trick_refusal(&self) -> Option<&TrickRefusal> {
         let mut processes = self.findings.processes.iter();
         processes.find_map(|process| process.refused_trick.as_ref())
     }
 
-    /// Calls that were refused: with the user's line from the agent, without it from the library.
+    /// Calls that were refused. The agent reports them with the user's line, the library without.
     pub fn refused_calls(&self) -> Vec<RefusedCall> {
         let mut calls: Vec<RefusedCall> = Vec::new();
         for process in &self.findings.processes {
@@ -187,7 +187,7 @@ impl Run {
 
     /// The exception that ended the script, if one is known.
     ///
-    /// That of the youngest process: a launcher only says that one of its children failed.
+    /// It is that of the youngest process, because a launcher only says that one of its children failed.
     pub fn exception(&self) -> Option<&str> {
         if let Some(trouble) = self.ranks_trouble() {
             return Some(trouble);
@@ -196,7 +196,7 @@ impl Run {
         exceptions
             .filter_map(|process| process.exception.as_deref())
             .filter(|exception| !ranks::is_consequence(&self.findings, exception))
-            // A `sys.exit` that somebody caught did not end anything.
+            // If the process succeeded, a `SystemExit` was caught and did not end it.
             .find(|exception| !(self.ending.is_success() && exception.starts_with("SystemExit")))
     }
 
@@ -205,7 +205,7 @@ impl Run {
         ranks::trouble(&self.findings).filter(|_| !self.ending.is_success())
     }
 
-    /// The rank of the process whose exception ended the job, where it has several.
+    /// The rank whose exception ended the job, if the job has several.
     pub fn failed_rank(&self) -> Option<u32> {
         let exception = self.exception()?;
         let mut processes = self.findings.processes.iter().rev();
@@ -220,8 +220,8 @@ impl Run {
             .any(|process| process.stopped_by_step_limit)
     }
 
-    /// We ended the script, and only then something in it failed: a `finally` block that counts
-    /// on results, say. The steps that were asked for are complete.
+    /// Whether something failed only after we ended the script, such as a `finally` block that expects results. The
+    /// requested steps are complete then.
     fn failed_only_after_being_stopped(&self) -> bool {
         matches!(self.ending, Ending::Exited(_))
             && self.stopped_by_step_limit()
@@ -242,8 +242,8 @@ pub fn user_frame(stack: &[StackFrame]) -> Option<&StackFrame> {
         .or_else(|| stack.last())
 }
 
-/// A script may catch the error, say so, and leave with `sys.exit(1)`: no exception, and no
-/// further step after its last out-of-memory error.
+/// The last out-of-memory error of a script that caught it and left with `sys.exit(1)`: there is no other exception,
+/// and no further step.
 fn quiet_end(process: &ProcessReport) -> Option<&OomReport> {
     let last = process.ooms.last()?;
     let left_quietly = process
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_holds_more_than_it_has_does_not_fit_though_the_script_ended_well() {
+    fn a_script_that_overfills_its_card_does_not_fit_although_it_ended_well() {
         let mut run = run(Ending::Exited(0), vec![]);
         run.findings.cards = vec![CardUse {
             used_bytes: 5,
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_call_is_our_failure_unless_the_script_went_on() {
+    fn a_refused_call_ends_the_rehearsal_unless_the_script_went_on() {
         let mut stopped = run(Ending::Exited(1), vec![]);
         stopped.findings.notes = vec![Note::Refused {
             function: "cufftExecC2C".to_owned(),

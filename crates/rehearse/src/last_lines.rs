@@ -1,16 +1,16 @@
-//! The end of what a script printed, for the reader of a failure.
+//! The end of a script's output, shown when it fails.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Enough for a traceback's end.
+/// How many lines are kept: enough for the end of a traceback.
 const KEPT: usize = 15;
 
-/// More than so many lines have, whatever was printed before them.
+/// How much of the end of the output is read: more than that many lines usually have.
 const LOOKED_AT_BYTES: u64 = 1 << 16;
 
-/// The last lines of a file; one that is not there has none.
+/// The last lines of a file; empty if it does not exist.
 pub fn last_lines(log: &Path) -> Vec<String> {
     let text = end_of(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_long_output_is_kept_and_nothing_of_a_missing_one() {
+    fn the_end_of_a_long_output_is_kept_and_a_missing_one_is_empty() {
         let folder = tempfile::tempdir().expect("folder");
         let log = folder.path().join("output.txt");
         let text: String = (0..50_000).map(|line| format!("line {line}\n")).collect();

@@ -23,7 +23,7 @@ const LIBRARY_VARIABLE: &str = "GHOSTGPU_LIBRARY";
 /// Names another agent folder; for tests and for builds outside the checkout.
 const AGENT_VARIABLE: &str = "GHOSTGPU_AGENT_DIR";
 
-/// The parts a rehearsal needs beside this binary.
+/// The parts that a rehearsal needs besides this binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// This program.
@@ -83,7 +83,7 @@ impl Layout {
     }
 }
 
-/// The folder that brings tricks into a launched training, which needs none of the other parts.
+/// The folder that starts tricks in a launched training, which needs none of the other parts.
 pub fn tricks_inject_dir() -> Result<PathBuf, Failure> {
     let program = own_program()?;
     let program_dir = program.parent().unwrap_or(Path::new("/"));
@@ -106,7 +106,7 @@ fn own_program() -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::new(format!("cannot find our own program file: {error}")))
 }
 
-/// The recorder, which needs none of the other parts.
+/// The calibrator's library, which needs none of the other parts.
 pub fn calibrator_library() -> Result<PathBuf, Failure> {
     let library = own_program()?.with_file_name(CALIBRATOR_NAME);
     match library.is_file() {

@@ -1,14 +1,13 @@
 //! Runs a user's command once on virtual cards.
 //!
-//! A [`Job`] (command, card, steps, limits) is checked by [`Job::prepare`]: what is wrong is said before
-//! anything starts. A [`Rehearsal`] names the changes of one run and what it is for. Two things carry
-//! rehearsals out, both through the trait [`Rehearse`]: [`WholeRuns`] starts the command anew each time,
-//! [`Forks`] continues copies of a script that waits where its sizes begin to matter. Either way a [`Run`]
-//! comes out, or a [`Stop`] that says why there is none. Callers pass a stop on with `?`: an interrupted
-//! rehearsal ends everything that was to come after it.
+//! [`Job::prepare`] checks a [`Job`] (command, card, steps, limits), so that problems are reported before anything
+//! starts. A [`Rehearsal`] lists the changes of one run and its purpose. Two runners implement the trait [`Rehearse`]:
+//! [`WholeRuns`] starts the command for each rehearsal, [`Forks`] continues a script that waits at a size point. Both
+//! return a [`Run`], or a [`Stop`] that says why there is none. Callers pass a stop on with `?`, so an interrupted
+//! rehearsal ends the whole question.
 //!
-//! This crate starts processes and writes to the run's own folder. It prints nothing and knows neither
-//! terminals nor why somebody wants a run; an [`Observer`] hears what is going on.
+//! This crate starts processes and writes to the run folder. It prints nothing, and knows neither terminals nor what a
+//! run is for; an [`Observer`] is told what is going on.
 
 mod architectures;
 pub mod calibration;
@@ -66,7 +65,7 @@ pub use words::{present_value, with_value};
 /// The allocator's history of a run, which can be replayed with other memory.
 pub use ghostgpu_whatif::History;
 
-/// What the agent applies to what a script does.
+/// A trick with its options, for the agent to apply.
 pub use ghostgpu_session::TrickRequest;
 /// Where in a script a size is set, and what the agent saw there.
 pub use ghostgpu_session::{SizePoint, SizePointReport, UnknownValues};

@@ -1,10 +1,10 @@
-//! Who hears what is being rehearsed.
+//! Progress of rehearsals, for whoever displays it.
 
 use std::time::Duration;
 
-/// Hears about rehearsals while they run, from whichever thread looks after them.
+/// Is told about rehearsals while they run, from whichever thread supervises them.
 ///
-/// A script whose output the user sees is not announced: it speaks for itself, if at all.
+/// A script whose output the user sees is not announced.
 pub trait Observer: Send + Sync {
     /// A rehearsal begins.
     fn begins(&self, purpose: &Purpose);
@@ -15,7 +15,7 @@ pub trait Observer: Send + Sync {
     /// It has ended.
     fn ends(&self);
 
-    /// A script whose output the user sees has been running for so long; called about once a second.
+    /// A script whose output the user sees has been running for this long; called about once a second.
     fn goes_on_in_sight(&self, _elapsed: Duration) {}
 }
 
@@ -26,25 +26,25 @@ pub enum Purpose {
     AsItIs,
     /// How much memory it needs, on cards with unlimited memory.
     Need,
-    /// How much memory hangs on sizes that were assumed.
+    /// How much memory depends on assumed sizes.
     AssumedSizes,
-    /// What it does on another card, by its name; with unlimited memory, or with its own.
+    /// What it needs on the card with this name, with unlimited memory or with the card's own.
     OnCard { name: String, is_unlimited: bool },
-    /// Whether it ends on cards with so much memory.
+    /// Whether it completes on cards with this much memory.
     SmallestMemory { bytes: u64 },
-    /// The way to the place where a size is set.
+    /// Runs the script up to its size point.
     ReachingSizePoint,
-    /// Another size; the how many-th it is.
+    /// Another size; `count` numbers these rehearsals.
     Size {
         dimension: Dimension,
         size: u64,
         count: usize,
     },
-    /// The batch that was found, in a run of its own.
+    /// Confirms the batch that was found with a whole run.
     Confirmation { batch: u64 },
     /// A change that may help, in words.
     Candidate(String),
-    /// A text of the script with corrected lines, in words; which of how many.
+    /// A version of the script with corrected lines, in words: the `number`-th of several.
     Fix {
         name: String,
         number: usize,
@@ -59,7 +59,7 @@ pub enum Dimension {
     Sequence,
 }
 
-/// Hears nothing.
+/// Ignores everything.
 impl Observer for () {
     fn begins(&self, _: &Purpose) {}
     fn goes_on(&self) {}

@@ -1,4 +1,4 @@
-//! What a rehearsal came to: it fits, it does not, or the script fails.
+//! What a rehearsal shows: the job fits, it does not, or the script fails.
 
 use std::fmt;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::judge::{Completion, EXIT_FAILURE, Run, user_frame};
 
-/// The most memory that a run had.
+/// The peak memory of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Peaks {
     #[serde(rename = "peak_allocated_bytes")]
@@ -19,12 +19,12 @@ pub struct Peaks {
     pub device_bytes: u64,
 }
 
-/// What a run came to.
+/// What a run shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Fits(Peaks),
     DoesNotFit(OutOfMemory),
-    /// The script ended badly for another reason.
+    /// The script failed for another reason.
     Fails {
         reason: Reason,
         code: u8,
@@ -42,24 +42,24 @@ pub enum OutOfMemory {
         step: u64,
         /// File name and line of the user's code.
         line: Option<(String, u64)>,
-        /// What of a training it was, where it was none of the first steps.
+        /// The part of the training it was in, if not in the first steps.
         moment: Option<TrainingPart>,
     },
-    /// What CUDA takes for itself found no room.
+    /// There was no room for CUDA's context or libraries.
     Context,
 }
 
-/// Why a script ended badly, for another reason than memory.
+/// Why a script failed, other than for lack of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     TimedOut,
-    /// It stopped at a call that is not simulated; its name, where it is known.
+    /// It stopped at a call that is not simulated; with the call's name, if known.
     NotSimulated(Option<String>),
     PreloadBlocked,
     /// The first line of an exception.
     Exception(String),
     ExitCode(u8),
-    /// What a trick said that cannot be right for the script.
+    /// The message of a trick that cannot be applied correctly to this script.
     RefusedByTrick(String),
 }
 
@@ -103,8 +103,8 @@ impl Outcome {
 }
 
 impl OutOfMemory {
-    /// What of a training needs the most, as the subject of a sentence: `evaluation at train.py:61`. None where
-    /// that is not a part of the training.
+    /// The part of the training that ran out, as the subject of a sentence: `evaluation at train.py:61`. `None` if it was
+    /// no part of the training.
     pub fn limiting_part(&self) -> Option<String> {
         let Self::Request {
             stage,
@@ -200,7 +200,7 @@ mod tests {
     use ghostgpu_session::{ProcessReport, TrickRefusal};
 
     #[test]
-    fn the_place_of_a_failed_request_is_told_as_people_say_it() {
+    fn the_place_of_a_failed_request_reads_naturally() {
         let request = |stage: &str, line| OutOfMemory::Request {
             stage: stage.to_owned(),
             step: 1,
@@ -241,7 +241,7 @@ mod tests {
             reason: "ResNet cannot be run in chunks".to_owned(),
             alternative: "use checkpointing".to_owned(),
         };
-        // A launcher's process knows nothing of it.
+        // The launcher's process reports nothing about it.
         let processes = vec![ProcessReport::default(), report(Some(refusal))];
         let findings = Findings {
             processes,

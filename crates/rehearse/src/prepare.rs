@@ -1,4 +1,4 @@
-//! Everything that is checked before a script is started: what is wrong is said at once.
+//! Everything that is checked before a script starts, so that problems are reported at once.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -34,22 +34,22 @@ pub struct Prepared {
     /// The program's arguments.
     pub words: Vec<OsString>,
     pub(crate) layout: Layout,
-    /// Everything but the run's folder, which each run has for itself.
+    /// Everything but the run folder, of which each run has its own.
     pub(crate) session: Session,
     pub(crate) timeout: Option<Duration>,
-    /// The first word is a notebook, which python cannot run itself.
+    /// The first word is a notebook, which python cannot run directly.
     pub(crate) is_notebook: bool,
-    /// The user's variables for python do not reach the script (`python -E`).
+    /// The user's `PYTHON…` variables are kept from the script (`python -E`).
     pub(crate) ignores_python_variables: bool,
-    /// Variables of the environment that are set for the script, beside those of the run itself.
+    /// Environment variables for the script, in addition to those of the run itself.
     pub(crate) variables: Vec<(OsString, OsString)>,
-    /// What others hold of every card.
+    /// What others use of every card.
     pub reserve_bytes: u64,
-    /// How far the card may be off what is known of it; none where it was measured.
+    /// How far the card may differ from its data sheet; `None` if it was measured.
     pub uncertainty: Option<Uncertainty>,
-    /// The torch that will be used, if that is known.
+    /// The torch that will be used, if known.
     pub torch: Option<TorchInstallation>,
-    /// Sentences on which the answer will rest, known already.
+    /// Assumptions of the answer that are known before the run.
     pub assumptions: Vec<String>,
     /// Remarks for the user before the script starts.
     pub remarks: Vec<String>,
@@ -61,12 +61,12 @@ impl Prepared {
         &self.session.devices[0]
     }
 
-    /// What is started.
+    /// The program to start.
     pub fn program(&self) -> &Path {
         &self.program
     }
 
-    /// How many cards the job has, those of nodes included that are not run.
+    /// How many cards the job has, including those of nodes that are not run.
     pub fn card_count(&self) -> usize {
         match &self.session.ranks {
             Some(ranks) => ranks.nodes as usize * ranks.cards_per_node as usize,
@@ -76,9 +76,9 @@ impl Prepared {
 }
 
 impl Job {
-    /// Checks the job and the machine. Nothing of the user's is started or written.
+    /// Checks the job and the machine, without starting the user's command or writing any of the user's files.
     ///
-    /// From here on signals are held: see [`hold_signals`](crate::process::hold_signals).
+    /// Signals are held afterwards: see [`hold_signals`](crate::process::hold_signals).
     pub fn prepare(&self) -> Result<Prepared, Stop> {
         let card = find_card(self)?;
         check_reserve(self, card)?;
@@ -86,7 +86,7 @@ impl Job {
         let target = Target::from_words(&self.command, self.python.as_deref())?;
         let tables = read_tables(&self.library_sizes)?;
         let layout = Layout::find()?;
-        // From here on there are folders to remove: nothing may end us in between.
+        // From here on there are folders to remove, so no signal may end this process before that.
         hold_signals();
         let is_notebook =
             matches!(&target, Target::Script { words } if is_notebook(Path::new(&words[0])));
@@ -123,7 +123,7 @@ impl Job {
             std::env::var_os("CUDA_VISIBLE_DEVICES").as_deref(),
             self.card_count.max(1) as usize,
         );
-        // The answer names it too: it is why the script did not use the card.
+        // The answer repeats the remark, because it is why the script did not use the card.
         assumptions.splice(0..0, hidden.clone());
         remarks.extend(hidden);
         let session = Session {
@@ -190,12 +190,12 @@ impl Job {
     }
 }
 
-/// Variables for what tricks set before PyTorch starts, beside what the user's environment has.
+/// The environment variables that tricks need before PyTorch starts, merged with the user's own.
 pub(crate) fn settings_from_environment(tricks: &[TrickRequest]) -> Vec<(OsString, OsString)> {
     allocator_settings(tricks, |name| std::env::var(name).ok())
 }
 
-/// The allocator reads its settings when it starts, so they are in the environment before.
+/// The allocator reads its settings once, when it starts, so they must be in the environment by then.
 fn allocator_settings(
     tricks: &[TrickRequest],
     present: impl Fn(&str) -> Option<String>,
@@ -210,7 +210,7 @@ fn allocator_settings(
         Some(_) => "PYTORCH_ALLOC_CONF",
         None => "PYTORCH_CUDA_ALLOC_CONF",
     };
-    // Of a setting that stands twice the last counts.
+    // If a setting occurs twice, the last one counts.
     let value = match present(name).filter(|value| !value.is_empty()) {
         Some(present) => format!("{present},{settings}"),
         None => settings.to_owned(),
@@ -218,7 +218,7 @@ fn allocator_settings(
     vec![(name.into(), value.into())]
 }
 
-/// The target without options of python's that would keep the agent out, and whether it had them.
+/// The target without those python options that would keep the agent out, and whether it had any.
 fn without_isolation_of(target: Target) -> (Target, bool) {
     match target {
         Target::Python { word, words } => {
@@ -267,7 +267,7 @@ fn find_card(job: &Job) -> Result<&'static Card, Failure> {
         .map_err(|error| Failure::new(error.to_string()).with_hint(error.hint()))
 }
 
-/// The agent starts ranks only where the launcher's own way would not do.
+/// What the agent needs to start ranks itself; `None` if the launcher can start them as usual.
 fn ranks_request(job: &Job) -> Option<RanksRequest> {
     let is_usual = job.nodes <= 1 && job.ranks == RankChoice::All;
     (!is_usual).then(|| RanksRequest {
@@ -282,7 +282,7 @@ fn ranks_request(job: &Job) -> Option<RanksRequest> {
     })
 }
 
-/// How many ranks are run, at most.
+/// The largest number of ranks that are run.
 fn ranks_run(job: &Job) -> u32 {
     match &job.ranks {
         RankChoice::All => u32::MAX,
@@ -291,18 +291,18 @@ fn ranks_run(job: &Job) -> u32 {
     }
 }
 
-/// How many cards the nodes have on which ranks can be run.
+/// The number of cards of all nodes on which ranks may run.
 fn cards_of_nodes(job: &Job) -> u32 {
     let nodes = ranks_run(job).clamp(1, job.nodes.max(1));
     nodes.saturating_mul(job.card_count.max(1))
 }
 
-/// Whether ranks of different nodes have to share the cards that they do not use.
+/// Whether there are too many cards to simulate all nodes, so that ranks of different nodes share the unused ones.
 fn shares_nodes(job: &Job) -> bool {
     cards_of_nodes(job) as usize > MAX_DEVICES
 }
 
-/// How many cards this run has.
+/// The number of cards of this run.
 fn cards(job: &Job) -> u32 {
     match shares_nodes(job) {
         true => ranks_run(job).saturating_add(job.card_count.max(1)),
@@ -310,7 +310,7 @@ fn cards(job: &Job) -> u32 {
     }
 }
 
-/// All ranks that are run need cards on this machine.
+/// Checks that there are enough virtual cards for all ranks that are run.
 fn check_cards(job: &Job) -> Result<(), Failure> {
     match cards(job) as usize <= MAX_DEVICES {
         true => Ok(()),
@@ -342,7 +342,7 @@ fn choose_program(
     target: Target,
     layout: &Layout,
 ) -> Result<(Option<Interpreter>, PathBuf, Vec<OsString>), Stop> {
-    // Whether the library can be loaded is tried from a folder like that of a run.
+    // Loading the library is tried from a folder like that of a run.
     let run_dir = RunDir::create(layout)?;
     let preload = run_dir.preload();
     let search = Search {
@@ -369,8 +369,8 @@ fn choose_program(
             words,
             interpreter,
         } => {
-            // Which python another program will use is its own business. The one in its first
-            // line is a good guess if it has torch (`torchrun`), and none if not (`conda`).
+            // Another program chooses its python itself. The one in its first line is a good guess if it has torch
+            // (`torchrun`), and no guess otherwise (`conda`).
             let interpreter = match (search.named, interpreter) {
                 (Some(_), _) => Some(find_interpreter(&search)?),
                 (None, Some(guess)) => {
@@ -390,7 +390,7 @@ fn choose_program(
     }
 }
 
-/// Refuses an interpreter that cannot work; remarks on one that may not.
+/// Refuses an interpreter that cannot work; adds a remark for one that may not.
 fn check_interpreter(
     interpreter: &Interpreter,
     remarks: &mut Vec<String>,
@@ -427,7 +427,7 @@ fn check_interpreter(
     Ok(Some(torch))
 }
 
-/// A remark when the user's environment leaves the script no card at all.
+/// A remark if the user's environment hides every card from the script.
 fn hidden_cards_remark(variable: Option<&OsStr>, card_count: usize) -> Option<String> {
     let value = variable?.to_string_lossy();
     if !hides_every_card(&value, card_count) {
@@ -443,14 +443,14 @@ fn hidden_cards_remark(variable: Option<&OsStr>, card_count: usize) -> Option<St
     ))
 }
 
-/// The PATH on which the python that was named comes first, as in an environment that was activated: what a
-/// shell script calls `python` is that one.
+/// A `PATH` that begins with the folder of `--python`, as in an activated environment, so that a shell script's `python`
+/// is that one.
 fn path_with(python: Option<&OsStr>) -> Vec<(OsString, OsString)> {
     let program = python.and_then(find_program);
     let Some(folder) = program.as_deref().and_then(Path::parent) else {
         return Vec::new();
     };
-    // The script may change its folder.
+    // The script may change its working folder.
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let rest = std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into());
     let folders = std::iter::once(folder).chain(std::env::split_paths(&rest));
@@ -458,13 +458,13 @@ fn path_with(python: Option<&OsStr>) -> Vec<(OsString, OsString)> {
     path.into_iter().map(|path| ("PATH".into(), path)).collect()
 }
 
-/// Whether this value of `CUDA_VISIBLE_DEVICES` leaves none of the cards.
+/// Whether this value of `CUDA_VISIBLE_DEVICES` hides all cards.
 pub fn hides_every_card(variable: &str, card_count: usize) -> bool {
     let uuids: Vec<[u8; 16]> = (0..card_count.max(1)).map(uuid_of).collect();
     visible_devices(Some(variable), &uuids).is_empty()
 }
 
-/// Where answers that hold for every run are kept.
+/// The folder for answers that are valid for every run.
 pub fn cache_dir() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let base = match variable("XDG_CACHE_HOME") {

@@ -1,4 +1,4 @@
-//! What each rank of a job had, from what its processes left behind. Pure.
+//! What each rank of a job used, and why ranks failed, from the findings of a run. Pure.
 
 use ghostgpu_recording::RankPeak;
 use ghostgpu_session::Note;
@@ -6,7 +6,7 @@ use ghostgpu_text::counted;
 
 use crate::findings::Findings;
 
-/// The ranks of a job of several, in their order; empty for any other.
+/// The ranks of a job in ascending order; empty if it has only one.
 pub fn ranks(findings: &Findings) -> Vec<RankPeak> {
     let of_several = findings
         .processes
@@ -38,7 +38,7 @@ pub fn ranks(findings: &Findings) -> Vec<RankPeak> {
     ranks
 }
 
-/// Why ranks could not go on together, where that is more than the end of one of them.
+/// Why the ranks could not go on together, if the reason is more than that one of them ended.
 pub fn trouble(findings: &Findings) -> Option<&str> {
     findings.notes.iter().find_map(|note| match note {
         Note::Ranks {
@@ -49,8 +49,8 @@ pub fn trouble(findings: &Findings) -> Option<&str> {
     })
 }
 
-/// Why the ranks could not go on together, where none of them says so itself: their port is taken, there are too few
-/// cards, one was killed, or one ended in peace while others waited for it.
+/// Why the ranks could not go on together, if none of them reports it: their port is taken, there are too few cards,
+/// one was killed, or one ended normally while others waited for it.
 pub fn untold_trouble(findings: &Findings) -> Option<Note> {
     if let Some(text) = taken_port(findings).or_else(|| missing_card(findings)) {
         return Some(Note::Ranks {
@@ -93,11 +93,11 @@ pub fn untold_trouble(findings: &Findings) -> Option<Note> {
     })
 }
 
-/// What PyTorch says where the store of all ranks cannot listen, and what it says of the reason: a number of Linux.
+/// PyTorch's message if the store of the ranks cannot listen, and its ways to name the reason (`errno` on Linux).
 const CANNOT_LISTEN: &str = "The server socket has failed to listen on any local network address";
 const ADDRESS_IN_USE: [&str; 2] = ["EADDRINUSE", "errno: 98"];
 
-/// The store in which the ranks would meet cannot have its port.
+/// A sentence if the port of the ranks' store is taken.
 fn taken_port(findings: &Findings) -> Option<String> {
     let mut exceptions = findings.processes.iter().flat_map(|each| &each.exception);
     let exception = exceptions.find(|exception| {
@@ -112,10 +112,10 @@ fn taken_port(findings: &Findings) -> Option<String> {
     ))
 }
 
-/// What CUDA says to somebody who asks for a card that is not there.
+/// CUDA's message for a card that does not exist.
 const NO_SUCH_CARD: &str = "invalid device ordinal";
 
-/// There are more ranks than cards, and one of them asked for its own.
+/// A sentence if there are more ranks than cards and one of them asked for its card.
 fn missing_card(findings: &Findings) -> Option<String> {
     let cards = findings.cards.len();
     let (rank, ranks) = findings.processes.iter().find_map(|process| {
@@ -139,7 +139,7 @@ fn port_in(exception: &str) -> Option<u16> {
     behind[..digits.unwrap_or(behind.len())].parse().ok()
 }
 
-/// What PyTorch begins an exception with whose reason NCCL has told; the reason stands further down.
+/// How PyTorch begins an exception whose reason comes from NCCL; the reason is further down.
 const NCCL_ERROR: &str = "DistBackendError: NCCL error in";
 
 /// Whether an exception only says that another rank has ended.
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_taken_is_told_with_its_number() {
+    fn a_port_that_is_taken_is_reported_with_its_number() {
         for exception in [
             "DistNetworkError: The server socket has failed to listen on any local network address. port: 29555, \
              useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",

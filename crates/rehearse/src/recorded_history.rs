@@ -1,4 +1,4 @@
-//! What PyTorch's allocator did in a run, for its replica: would less memory have been enough?
+//! The allocator's history of a run, prepared for replay: would less memory have been enough?
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use ghostgpu_session::memory_log::{LogEntry, LogReader};
 use ghostgpu_snapshot::{DeviceTrace, EventKind, Snapshot};
 use ghostgpu_whatif::{Choices, History, Known, OthersMemory, Outside};
 
-/// The history of a process that used one card; none where the replica does not lead to what was recorded.
+/// The history of a process that used one card; `None` if a replay does not reproduce what was recorded.
 pub fn replayable_history(
     log: &[u8],
     snapshot: &Snapshot,
@@ -33,7 +33,7 @@ pub fn replayable_history(
         let history = History::of(snapshot, device, known).ok()?;
         history.difference().is_none().then_some(history)
     };
-    // On a card with unlimited memory the script's own limit is not kept.
+    // With unlimited memory, the script's own limit was not enforced.
     let unlimited = || limit_bytes.and_then(|_| with_limit(None));
     let mut history = with_limit(limit_bytes).or_else(unlimited)?;
     let mut choices = ChoicesOfEvents::of_log(log, trace);
@@ -45,17 +45,17 @@ pub fn replayable_history(
     Some(history)
 }
 
-/// What a program would request instead, where there is no memory for a workspace. PyTorch asks cuDNN for the
-/// algorithms of a convolution, the quickest first, and where the workspace of one does not fit it takes the next.
+/// What a program would request instead if there is no memory for a workspace. PyTorch asks cuDNN for the algorithms of
+/// a convolution, fastest first, and takes the next one if the workspace of one does not fit.
 #[derive(Debug, Default)]
 struct ChoicesOfEvents {
     all: Vec<Choices>,
-    /// By event of the trace: the number of its choices.
+    /// By event of the trace: the index of its choices in `all`.
     numbers: HashMap<usize, u32>,
 }
 
 impl ChoicesOfEvents {
-    /// What the library has written down about workspaces.
+    /// Reads the choices that the library logged.
     fn of_log(log: &[u8], trace: &DeviceTrace) -> Self {
         let mut found = Self::default();
         let mut by_operation: HashMap<u32, u32> = HashMap::new();
@@ -82,7 +82,7 @@ impl ChoicesOfEvents {
                             are_known: true,
                         });
                     }
-                    // A search for the quickest lends one workspace to all algorithms.
+                    // A benchmark of all algorithms uses one workspace for all of them, so sizes must match.
                     if let (Some(&choices), Some(&event)) =
                         (by_operation.get(&number), latest_at.get(&address))
                         && trace.events.bytes()[event] == workspace_bytes
@@ -98,8 +98,8 @@ impl ChoicesOfEvents {
         found
     }
 
-    /// Convolutions of which the library says nothing: they can do without their workspaces, but what they take
-    /// instead is not known.
+    /// Adds convolutions that are not in the log: they can do without their workspaces, but what they would take instead
+    /// is unknown.
     fn add_unknown(&mut self, trace: &DeviceTrace, card: &CardMemory, operators: &[String]) {
         let mut by_use: HashMap<(u32, u64), u32> = HashMap::new();
         // A recording has the allocations in the order of the events that made them.
@@ -117,7 +117,7 @@ impl ChoicesOfEvents {
                 continue;
             }
             let bytes = trace.events.bytes()[event];
-            // Forward and backward passes choose for themselves.
+            // Forward and backward passes choose separately.
             let number = *by_use
                 .entry((allocation.operator.0, bytes))
                 .or_insert_with(|| {
@@ -132,7 +132,7 @@ impl ChoicesOfEvents {
     }
 }
 
-/// The events of a trace that hand out memory.
+/// The indices of the trace's allocations.
 fn allocation_events(trace: &DeviceTrace) -> impl Iterator<Item = usize> {
     let kinds = trace.events.kinds().iter().enumerate();
     kinds
@@ -145,8 +145,8 @@ fn is_convolution(operator: &str) -> bool {
     operator.to_ascii_lowercase().contains("conv")
 }
 
-/// What the context and libraries took from the driver, each before the event of the next allocation; none
-/// if nobody said.
+/// What the context and libraries took from the driver, each with the event of the next allocation; `None` if the log
+/// does not say.
 fn others_memory(log: &[u8], trace: &DeviceTrace) -> Option<OthersMemory> {
     let mut allocations = allocation_events(trace);
     let mut next = allocations.next()?;
@@ -156,8 +156,8 @@ fn others_memory(log: &[u8], trace: &DeviceTrace) -> Option<OthersMemory> {
             LogEntry::Allocated { device, .. } if usize::from(device) == trace.device => {
                 next = allocations.next().unwrap_or(usize::MAX);
             }
-            // These name a card of the machine, the allocator one that the process sees: here it is the
-            // same one.
+            // These entries count cards of the machine, the allocator counts cards that the process sees. There is only
+            // one card here.
             LogEntry::LibraryMemory { bytes, .. } => {
                 others.taken.push((next, Outside::Library { bytes }));
             }
@@ -232,7 +232,7 @@ mod tests {
             context_bytes: 100,
             bytes: 9,
         };
-        // What happens on another card is no allocation of this one.
+        // Allocations on another card are not counted.
         let entries = [
             library,
             allocated(0),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn only_workspaces_of_convolutions_can_be_done_without() {
+    fn only_workspaces_of_convolutions_are_optional() {
         use EventKind::{Alloc, FreeRequested};
         let operators = ["", "aten::conv2d", "aten::linear", "ConvolutionBackward0"];
         let allocation = |category, operator| Allocation {
@@ -322,7 +322,7 @@ mod tests {
             choices(7, 512, "512,64,0"),
             allocated(1),
             allocated(0),
-            // A search for the quickest algorithm: the workspace is not this one's.
+            // A benchmark of all algorithms: the workspace does not belong to this one.
             choices(8, 256, "256"),
             allocated(0),
             choices(7, 512, ""),

@@ -1,4 +1,4 @@
-//! Whose memory it was: what a run's processes recorded, read from the run's folder.
+//! The recording of a run's memory, read from the files of its processes in the run folder.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::History;
 use crate::findings::Findings;
 use crate::recorded_history::replayable_history;
 
-/// What is known of whose memory it was.
+/// The recording of a run's memory, or why there is none.
 #[derive(Debug)]
 pub enum Memory {
     Recorded(Box<Recording>),
-    /// It was to be recorded, and was not, for this reason.
+    /// A recording was requested but could not be made, for this reason.
     Unrecorded(String),
-    /// Nobody asked.
+    /// No recording was requested.
     Unwanted,
 }
 
@@ -31,7 +31,7 @@ impl Memory {
         }
     }
 
-    /// Why there is no recording, as the end of a sentence.
+    /// Why there is no recording, as a sentence ending.
     pub fn missing_because(&self) -> Option<&str> {
         match self {
             Self::Recorded(_) => None,
@@ -41,8 +41,8 @@ impl Memory {
     }
 }
 
-/// The recording of the process that held most, and its allocator's history. Of a job of several ranks, all of them
-/// are in the recording.
+/// The recording of the process that held most, and its allocator's history. If the job has several ranks, the recording
+/// has all of them.
 pub fn gather(run_dir: &Path, findings: &Findings) -> (Memory, Option<Box<History>>) {
     let unrecorded = |because: String| (Memory::Unrecorded(because), None);
     let process = findings
@@ -74,7 +74,7 @@ pub fn gather(run_dir: &Path, findings: &Findings) -> (Memory, Option<Box<Histor
     }
 }
 
-/// Which rank a process was, in a job of several.
+/// The rank of a process, if the job has several.
 fn rank_of(process: &ProcessReport) -> Option<u32> {
     process
         .rank
@@ -87,7 +87,7 @@ fn name_rank(recording: &mut Recording, rank: u32) {
     }
 }
 
-/// Adds what the other ranks recorded. One that ended before it could write that down is missing, and said to be.
+/// Adds what the other ranks recorded. A rank that ended before it could write its history is reported as missing.
 fn join_other_ranks(
     recording: &mut Recording,
     main: &ProcessReport,
@@ -145,7 +145,7 @@ fn read_recording(
     let snapshot = ghostgpu_snapshot::open(history).map_err(|error| error.to_string())?;
     let log = std::fs::read(log).map_err(|error| error.to_string())?;
     let outside = |device: u32| {
-        // What this process used, and no other: their memory is not its context.
+        // Only what this process used: the memory of other processes is not part of its context.
         let on_card = findings.use_of(process.pid, device as usize);
         let reserved = process.peaks.iter().find(|peaks| peaks.device == device);
         match (on_card, reserved) {

@@ -14,18 +14,18 @@ pub struct Rehearsal {
     pub records: Records,
 }
 
-/// What a rehearsal writes down beside its figures, which come quicker without.
+/// What a rehearsal records besides its figures. It is faster if it records nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Records {
     Nothing,
-    /// Whose memory it was, if the job asks for it, and with that the allocator's history.
+    /// The memory with its owners, if the job asks for it, and with that the allocator's history.
     Memory,
-    /// The allocator's history, even if the job does not ask whose memory it was.
+    /// The allocator's history, even if the job asks for no recording.
     History,
 }
 
 impl Rehearsal {
-    /// The job as it is, with everything that it is to leave behind.
+    /// The job as it is, with everything that it records.
     pub fn as_it_is() -> Self {
         Self {
             purpose: Purpose::AsItIs,
@@ -34,7 +34,7 @@ impl Rehearsal {
         }
     }
 
-    /// For the figures alone.
+    /// A rehearsal for its figures only.
     pub fn figures(purpose: Purpose, changes: Vec<Change>) -> Self {
         Self {
             purpose,
@@ -48,8 +48,7 @@ impl Rehearsal {
 pub trait Rehearse {
     fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop>;
 
-    /// Rehearsals that do not depend on each other, at the same time where that can be; what came of each, in their
-    /// order.
+    /// Rehearses independent rehearsals, at the same time if possible; returns the results in their order.
     fn rehearse_all(&mut self, rehearsals: &[Rehearsal]) -> Vec<Result<Run, Stop>> {
         rehearsals.iter().map(|one| self.rehearse(one)).collect()
     }
@@ -68,7 +67,7 @@ pub enum Held<'a> {
         seen: SizePointReport,
         forks: Box<dyn Rehearse + 'a>,
     },
-    /// It ended: it never came there, or a fork there would not be sound, as `seen` says.
+    /// It ended: it never reached the point, or a fork there would not be sound, as `seen` says.
     Ended {
         seen: SizePointReport,
         run: Box<Run>,

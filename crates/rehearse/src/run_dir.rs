@@ -1,7 +1,7 @@
-//! The folder of one run: private, short-lived, and gone when the run is.
+//! The folder of one run: private, and removed when the run is over.
 //!
-//! Who is killed cannot remove its folder. So each folder has a lock that its owner holds, and the next
-//! start removes every folder whose lock nobody holds.
+//! A process that is killed cannot remove its folder. So the owner of each folder holds a lock, and the next start
+//! removes every folder whose lock is free.
 
 use std::fs::File;
 use std::io;
@@ -31,19 +31,19 @@ const LINKS: [&str; 5] = [
     "libnvidia-ml.so",
 ];
 
-/// The name under which our own program speaks of the virtual cards as NVIDIA's tool does of real ones.
+/// The name under which our own program describes the virtual cards like NVIDIA's tool.
 pub const NVIDIA_SMI: &str = "nvidia-smi";
 
 /// The file whose lock the owner of a folder holds.
 const LOCK_FILE: &str = "owner.lock";
 
-/// The kernel stamps files with the time of its last tick, a few milliseconds old.
+/// Tolerance for file times: the kernel uses the time of its last tick, which is a few milliseconds old.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
 
 /// A folder that is removed when dropped, or by the next start if its owner is killed.
 #[derive(Debug)]
 pub struct OwnedFolder {
-    // The folder goes before the lock does: fields are dropped in this order.
+    // Fields are dropped in this order, so the folder is removed before the lock is released.
     folder: tempfile::TempDir,
     _lock: File,
 }
@@ -57,10 +57,10 @@ impl OwnedFolder {
         let folder = tempfile::Builder::new()
             .prefix(RUN_FOLDER_PREFIX)
             .tempdir_in(root)?;
-        // Under its name the file is locked from the first moment: nobody finds it free in between.
+        // Locked before it gets its name, so that no other process finds it unlocked.
         let unlocked = folder.path().join("unlocked");
         let lock = File::create_new(&unlocked)?;
-        // A file system without locks leaves the folder without one, and so for ever to its owner.
+        // On a file system without locks the folder has no lock file, so only its owner ever removes it.
         if lock.lock().is_ok() {
             std::fs::rename(unlocked, folder.path().join(LOCK_FILE))?;
         }
@@ -107,7 +107,7 @@ impl RunDir {
         self.path().join("lib")
     }
 
-    /// First on the script's PATH.
+    /// The first folder on the script's `PATH`.
     pub fn program_dir(&self) -> PathBuf {
         self.path().join("bin")
     }
@@ -116,12 +116,12 @@ impl RunDir {
         self.path().join("cache")
     }
 
-    /// The library under a path that the loader can be given.
+    /// The library under a path that is safe in `LD_PRELOAD`.
     pub fn preload(&self) -> PathBuf {
         self.library_dir().join(LIBRARY_NAME)
     }
 
-    /// Writes the session, the list of written files, and a usage file in which others hold `reserve_bytes` of every card.
+    /// Writes the session, the list of written files, and a usage file in which others use `reserve_bytes` of every card.
     pub fn write_session(&self, session: &Session, reserve_bytes: u64) -> anyhow::Result<()> {
         create_usage_file(self.path(), session.devices.len())?;
         hold_for_others(self.path(), reserve_bytes)?;
@@ -147,7 +147,7 @@ impl RunDir {
     }
 }
 
-/// A folder whose path the loader can be given, gone when dropped.
+/// A folder whose path is safe in `LD_PRELOAD`, removed when dropped.
 pub fn temporary_folder() -> Result<OwnedFolder, Failure> {
     make_folder().map_err(|error| no_folder(&error))
 }
@@ -168,11 +168,11 @@ fn remove_abandoned(root: &Path) {
             continue;
         }
         let folder = entry.path();
-        // What somebody else put there must not tell us which files to remove.
+        // A folder made by another user must not decide which files we remove.
         if !is_own(&folder) {
             continue;
         }
-        // One that is being made has no lock yet.
+        // A folder that is being created has no lock file yet.
         let Ok(lock) = File::open(folder.join(LOCK_FILE)) else {
             continue;
         };
@@ -184,7 +184,7 @@ fn remove_abandoned(root: &Path) {
         {
             remove_written_files(&folder, started(&folder));
         }
-        // What cannot be removed now may be removed later; nobody is waiting for it.
+        // If this fails, a later start tries again.
         let _ = std::fs::remove_dir_all(&folder);
     }
 }
@@ -204,7 +204,7 @@ fn session_in(folder: &Path) -> Option<Session> {
     Session::load(&folder.join(SESSION_FILE)).ok()
 }
 
-/// When the run of a folder began: files of the script's are younger.
+/// When the run of a folder began. Files that its script wrote are newer.
 fn started(folder: &Path) -> SystemTime {
     let written = std::fs::metadata(folder.join(SESSION_FILE));
     let written = written.and_then(|metadata| metadata.modified());
@@ -221,7 +221,7 @@ fn temporary_root(preferred: PathBuf) -> PathBuf {
     let is_safe = |path: &Path| {
         path.is_absolute() && !path.to_string_lossy().contains([' ', ':', ';', '\t', '\n'])
     };
-    // The script may change its folder: a relative TMPDIR must not follow it.
+    // The script may change its working folder, so a relative TMPDIR must be resolved now.
     match std::path::absolute(&preferred) {
         Ok(absolute) if is_safe(&absolute) => absolute,
         _ => PathBuf::from("/tmp"),
@@ -255,7 +255,7 @@ mod tests {
         let living = OwnedFolder::create_in(root.path()).expect("folder");
         let killed = OwnedFolder::create_in(root.path()).expect("folder");
         let killed_path = killed.path().to_owned();
-        // As the kernel leaves it: the lock is free, the folder still there.
+        // As after a kill: the lock is free, and the folder still exists.
         let OwnedFolder { folder, _lock } = killed;
         std::fs::write(folder.path().join("output.txt"), "x").expect("file");
         let _ = folder.keep();

@@ -5,19 +5,19 @@ use std::fmt;
 use crate::failure::Failure;
 use crate::judge::Run;
 
-/// A rehearsal that led to no run, and why.
+/// Why a rehearsal has no result.
 ///
-/// Whoever asked for several rehearsals passes it on with `?`. Only a time limit may be counted as an
-/// outcome among others: see [`Outcome::of`](crate::Outcome::of).
+/// Callers pass it on with `?`. Only a time limit may count as an outcome: see
+/// [`Run::even_if_timed_out`](crate::Run::even_if_timed_out).
 #[derive(Debug)]
 pub enum Stop {
-    /// A signal asked us to end. Everything that was started has been ended.
+    /// A signal asked us to stop. All processes we started have been ended.
     Interrupted(i32),
-    /// The script was ended at its time limit; what it had left behind by then.
+    /// The script was ended at its time limit; the run has what it had reported by then.
     TimedOut(Box<Run>),
-    /// The job cannot be rehearsed as it is: no such card, no torch, a script that declines.
+    /// The job cannot be rehearsed as it is: no such card, no torch, a script that declines (`estimate`).
     Refused(Failure),
-    /// Something of our own did not work: the run's folder, the line to a fork.
+    /// Something of our own failed: the run folder, the connection to a fork.
     Failed(Failure),
 }
 

@@ -8,7 +8,7 @@ use crate::in_place_of::{is_notebook, runnable};
 use crate::python::{Search, find_interpreter, find_program, find_program_beside};
 use crate::stop::Stop;
 
-/// The command line to rehearse, understood.
+/// The parsed command line to rehearse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A script for the chosen python; its path and arguments.
@@ -46,7 +46,7 @@ impl Target {
         Ok((interpreter.executable, words))
     }
 
-    /// Decides by the first word; a program is looked for beside `python` first, where one was named.
+    /// Decides by the first word. If a python was named, programs are searched for in its folder first.
     pub fn from_words(words: &[OsString], python: Option<&OsStr>) -> Result<Self, Failure> {
         let Some((first, rest)) = words.split_first() else {
             return Err(Failure::new("no script was named"));
@@ -100,7 +100,7 @@ impl Target {
                 false => unknown_word(&name),
             });
         }
-        // A file that cannot be executed, or that a shell would not look for in the current folder.
+        // A file that is not executable, or that a shell would not find in the current folder.
         match interpreter_of_file(path) {
             Some(interpreter) if is_python_name(&interpreter[0]) => script(),
             Some(interpreter) => Ok(Self::Program {
@@ -126,7 +126,7 @@ fn is_shell_script(path: &Path) -> bool {
         .is_some_and(|extension| extension == "sh" || extension == "bash")
 }
 
-/// What runs a file that is no program by itself: the words of its first line, or a shell by its name.
+/// What runs a file that is not executable: the interpreter of its first line, or a shell if its name says so.
 fn interpreter_of_file(path: &Path) -> Option<Vec<OsString>> {
     let from_first_line = shebang(path).map(|words| words.iter().map(OsString::from).collect());
     from_first_line.or_else(|| is_shell_script(path).then(|| vec!["bash".into()]))
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_are_told_from_programs() {
+    fn scripts_are_distinguished_from_programs() {
         let folder = tempfile::tempdir().expect("folder");
         let script = file(folder.path(), "train.py", "", 0o644);
         let executable_script = file(folder.path(), "tool.py", "", 0o755);

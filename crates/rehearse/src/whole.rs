@@ -26,7 +26,7 @@ use crate::run_dir::{RunDir, TICK};
 use crate::stop::Stop;
 use crate::written_files::remove_written_files;
 
-/// Each may take as much of the host's memory as the script.
+/// How many rehearsals run at the same time. Each may take as much of the host's memory as the script.
 const MOST_AT_ONCE: usize = 2;
 
 /// Where the script's output goes.
@@ -36,7 +36,7 @@ pub enum ScriptOutput {
     Inherited,
     /// Standard output to our standard error, because the answer goes to standard output.
     AllToStderr,
-    /// Nowhere but into [`Run::last_lines`]: in case somebody wants to know why the script failed.
+    /// Only to [`Run::last_lines`], in case the script fails.
     Kept,
 }
 
@@ -51,12 +51,12 @@ pub struct WholeRuns {
     prepared: Prepared,
     observer: Arc<dyn Observer>,
     output: ScriptOutput,
-    /// The script as it was before it first used the card.
+    /// The copy that waits just before the script first uses the card.
     copy: Option<WaitingCopy>,
 }
 
 impl WholeRuns {
-    /// Rehearsals of a job, whose output is kept.
+    /// A runner for a job, whose output is kept and not shown.
     pub fn new(prepared: Prepared, observer: Arc<dyn Observer>) -> Self {
         Self {
             prepared,
@@ -66,7 +66,7 @@ impl WholeRuns {
         }
     }
 
-    /// From now on, the script's output goes there.
+    /// Sets where the script's output goes.
     pub fn send_output_to(&mut self, output: ScriptOutput) {
         self.output = output;
     }
@@ -75,7 +75,7 @@ impl WholeRuns {
 impl Rehearse for WholeRuns {
     fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
         let mut run = self.once(rehearsal)?;
-        // Where somebody asks for little, little is what they get.
+        // A brief rehearsal is not repeated with whole passes.
         let is_brief = rehearsal.changes.contains(&Change::Briefly);
         let Some(because) = self.why_whole_passes(&run).filter(|_| !is_brief) else {
             return Ok(run);
@@ -88,7 +88,7 @@ impl Rehearse for WholeRuns {
         Ok(run)
     }
 
-    /// In copies, as many at the same time as there are processors; one after the other without copies.
+    /// In copies, up to `MOST_AT_ONCE` at the same time; without copies, one after the other.
     fn rehearse_all(&mut self, rehearsals: &[Rehearsal]) -> Vec<Result<Run, Stop>> {
         let most = std::thread::available_parallelism().map_or(1, usize::from);
         let mut results = Vec::new();
@@ -113,14 +113,14 @@ impl Rehearse for WholeRuns {
 }
 
 impl WholeRuns {
-    /// These in copies, at the same time; none in place of one that has to be made for itself.
+    /// Rehearses in copies at the same time. `None` for a rehearsal that must be made on its own.
     fn in_copies_at_once(
         &mut self,
         rehearsals: &[Rehearsal],
     ) -> Result<Vec<Option<Result<Run, Stop>>>, Stop> {
         let none = || rehearsals.iter().map(|_| None).collect();
         let can_be_copies = |one: &Rehearsal| {
-            // Others may have to be repeated with whole passes.
+            // Rehearsals that are not brief may have to be repeated with whole passes.
             let is_brief = one.changes.contains(&Change::Briefly);
             is_brief && one.records == Records::Nothing && is_for_copies(&one.changes)
         };
@@ -178,7 +178,7 @@ impl WholeRuns {
         Ok(run)
     }
 
-    /// In the copy that waits, if there is one and it can do this; else from the script's first line.
+    /// Rehearses in the waiting copy, if there is one that can do this; else from the script's first line.
     fn out_of_sight(
         &mut self,
         prepared: &Prepared,
@@ -195,7 +195,7 @@ impl WholeRuns {
             if let Some(Some(run)) = runs.pop() {
                 return run;
             }
-            // What a copy cannot do, the script itself may. If it fails too, the copy was not to blame.
+            // The script itself may succeed where a copy fails. If it fails too, the copy was not to blame.
             let run = start(prepared, run_dir, self.output, &mut tick)?;
             if was_the_copys_fault(&run) {
                 self.copy = None;
@@ -210,7 +210,7 @@ impl WholeRuns {
         })
     }
 
-    /// Whether a copy of this rehearsal would be the script as it is, for others to continue.
+    /// Whether other rehearsals can continue a copy of this one, because up to the card it is the script as it is.
     fn makes_copy(&self, prepared: &Prepared) -> bool {
         prepared.words == self.prepared.words
             && prepared.variables == self.prepared.variables
@@ -221,7 +221,7 @@ impl WholeRuns {
             && prepared.session.call_log.is_none()
     }
 
-    /// Why a script has to be rehearsed again with passes that are not shortened, as the end of a sentence.
+    /// Why the script must be rehearsed again with whole passes, as a sentence ending.
     fn why_whole_passes(&self, run: &Run) -> Option<String> {
         if !self.prepared.session.coverage?.shortens_passes {
             return None;
@@ -232,12 +232,12 @@ impl WholeRuns {
             .filter(|coverage| coverage.is_shortened);
         let first = shortened.next()?;
         match run.completion() {
-            // Something counts on whole passes: results as many as there are samples, say.
+            // The script may depend on whole passes, for example on one result per sample.
             Completion::ScriptFailed => Some(format!(
                 "with shortened ones the script ended with {}",
                 run.exception().unwrap_or("an error of its own")
             )),
-            // Every so many steps, say, and there were not as many.
+            // The script may do something only every so many steps, and shortened passes had fewer.
             Completion::Completed => first
                 .not_reached
                 .iter()
@@ -267,7 +267,7 @@ pub(crate) fn changed(
     changed.map_err(|error| Stop::failed("cannot write into the run's folder", error))
 }
 
-/// Runs the command in `run_dir` and gathers what it left there; `tick` hears the time gone by.
+/// Runs the command in `run_dir` and gathers what it left there; `tick` is called with the elapsed time.
 pub(crate) fn start(
     prepared: &Prepared,
     run_dir: RunDir,
@@ -277,7 +277,7 @@ pub(crate) fn start(
     start_with_copy(prepared, run_dir, output, false, tick).map(|(run, _)| run)
 }
 
-/// The same; if `makes_copy`, a copy of the script may be left that further rehearsals can continue.
+/// The same. With `makes_copy`, it may also return a copy of the script that further rehearsals can continue.
 fn start_with_copy(
     prepared: &Prepared,
     run_dir: RunDir,
@@ -288,7 +288,7 @@ fn start_with_copy(
     let mut session = prepared.session.clone();
     session.run_dir = run_dir.path().to_owned();
     if session.unlimited_memory || !output.is_seen() {
-        // The call log is that of the run the user sees.
+        // Only the run whose output the user sees writes the call log.
         session.call_log = None;
     }
     let listener = match makes_copy {
@@ -374,12 +374,12 @@ pub(crate) fn gather(
     }
 }
 
-/// Where the output of a script goes that nobody sees.
+/// The file for the output of a script that is not shown.
 pub(crate) fn log_of(run_dir: &RunDir) -> PathBuf {
     run_dir.path().join("output.txt")
 }
 
-/// What one card of a run has for the script; none if its memory is unlimited.
+/// What the script can use of one card; `None` with unlimited memory.
 pub(crate) fn capacity(session: &Session, reserve_bytes: u64) -> Option<u64> {
     let card = session.devices.first()?;
     (!session.unlimited_memory).then_some(card.total_bytes.saturating_sub(reserve_bytes))

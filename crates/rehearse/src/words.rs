@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::os::unix::ffi::OsStrExt;
 
-/// The words with `option` set to `number`: where it stands, or at the end.
+/// The words with `option` set to `number`, in its place or at the end.
 ///
 /// An option that ends with `=` is a word of its own (`batch_size=8`); `--batch-size` has its number in
 /// the next word or after a `=`. `python/ghostgpu/agent/probe_arguments.py` does the same.
@@ -33,7 +33,7 @@ pub fn with_value(words: &[OsString], option: &str, number: impl Display) -> Vec
     result
 }
 
-/// The number that the option has, if it stands there.
+/// The number that the option is set to, if it is present.
 pub fn present_value(words: &[OsString], option: &str) -> Option<u64> {
     let prefix = match option.ends_with('=') {
         true => option.to_owned(),
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_is_set_where_it_stands_or_at_the_end() {
+    fn an_argument_is_set_in_its_place_or_at_the_end() {
         for (before, option, after) in [
             ("t.py --lr 1", "--batch-size", "t.py --lr 1 --batch-size 9"),
             (

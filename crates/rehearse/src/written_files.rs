@@ -11,20 +11,20 @@ use ghostgpu_session::files::{RUN_FOLDER_PREFIX, WRITTEN_FILES};
 
 use crate::run_dir::is_own;
 
-/// Begins the list of a run whose script runs in `workplace`: other rehearsals see that it may write there.
+/// Creates the list of a run whose script runs in `workplace`, so that other rehearsals see that it may write there.
 pub fn open_list(run_dir: &Path, workplace: &Path) -> std::io::Result<()> {
     let line = serde_json::json!({ "path": workplace, "is_workplace": true });
     std::fs::write(run_dir.join(WRITTEN_FILES), format!("{line}\n"))
 }
 
-/// Removes the files that the agent listed in a run's folder; returns those that were there.
+/// Removes the files that the agent listed in a run folder; returns those that existed.
 ///
-/// The agent removes most of its files itself when its process ends; these are those of processes that
-/// ended too hard for that, and folders that another rehearsal might have worked in. Nothing older than the run's
-/// start is touched, whatever the list says, and nothing that another rehearsal works with.
+/// The agent removes most files itself when its process ends. What is left are files of processes that were killed, and
+/// folders that another rehearsal might have worked in. Nothing older than the run is touched, whatever the list says,
+/// and nothing that another rehearsal works with.
 pub fn remove_written_files(run_dir: &Path, started: SystemTime) -> Vec<PathBuf> {
-    // In this order: of two rehearsals that end together, the later one finds the list of the other
-    // closed, and removes what both worked with.
+    // The order matters: of two rehearsals that end at the same time, the later one finds the other's list closed, and
+    // removes what both worked with.
     let own = close_list(run_dir);
     let lists = lists_of_others(run_dir);
     let others: BTreeSet<PathBuf> = lists.iter().flat_map(|list| list.files.clone()).collect();
@@ -37,7 +37,7 @@ pub fn remove_written_files(run_dir: &Path, started: SystemTime) -> Vec<PathBuf>
             listed.retain(|path, _| !path.starts_with(&file.path));
             continue;
         }
-        // A folder that another rehearsal left to this one may hold older files of its.
+        // A folder that another rehearsal left to this one may contain older files of that rehearsal.
         let since = file
             .since
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -47,13 +47,13 @@ pub fn remove_written_files(run_dir: &Path, started: SystemTime) -> Vec<PathBuf>
     }
     let nobodys = BTreeSet::new();
     let mut removed = Vec::new();
-    // Longer paths come later in the order: backwards, a folder's contents go before the folder.
+    // In reverse order, the contents of a folder come before the folder.
     for (path, (is_folder, since)) in listed.into_iter().rev() {
         let workers: Vec<&OthersList> = lists
             .iter()
             .filter(|list| is_folder && path.is_dir() && list.may_work_in(&path))
             .collect();
-        // Whoever still works in a folder removes it; one that has just ended does not.
+        // A rehearsal that still works in a folder removes it later. This fails if it has just ended.
         if workers
             .iter()
             .any(|list| hand_over(&list.path, &path, since).is_ok())
@@ -75,13 +75,13 @@ fn read_list(run_dir: &Path) -> Vec<WrittenFile> {
     parse_list(&std::fs::read(run_dir.join(WRITTEN_FILES)).unwrap_or_default())
 }
 
-/// Reads the list for the last time and removes it, so that no other rehearsal leaves a folder to a
-/// run that would not look again.
+/// Reads the list for the last time and removes it, so that no other rehearsal adds a folder that this run would never
+/// see.
 fn close_list(run_dir: &Path) -> Vec<WrittenFile> {
     let path = run_dir.join(WRITTEN_FILES);
     let mut text = Vec::new();
     if let Ok(mut file) = std::fs::File::open(&path) {
-        // Without the lock the list is read all the same: only what another adds now is missed.
+        // Without the lock the list is read anyway; only what another rehearsal adds right now is missed.
         let _ = file.lock();
         let _ = file.read_to_end(&mut text);
         let _ = std::fs::remove_file(&path);
@@ -96,7 +96,7 @@ fn parse_list(text: &[u8]) -> Vec<WrittenFile> {
         .collect()
 }
 
-/// Leaves a folder to another rehearsal, unless it has read its list for the last time.
+/// Leaves a folder to another rehearsal. Fails if that one has already read its list for the last time.
 fn hand_over(list: &Path, folder: &Path, since: SystemTime) -> std::io::Result<()> {
     let mut file = std::fs::File::options().append(true).open(list)?;
     file.lock()?;
@@ -121,8 +121,8 @@ struct OthersList {
 }
 
 impl OthersList {
-    /// Whether it has written there, or may: a script looks for a folder before it writes into it, and
-    /// only the writing is seen here.
+    /// Whether it has written there, or may: a script checks for a folder before it writes into it, and only the write
+    /// is visible here.
     fn may_work_in(&self, folder: &Path) -> bool {
         self.files.iter().any(|file| file.starts_with(folder))
             || (self.workplace.as_deref())
@@ -130,7 +130,7 @@ impl OthersList {
     }
 }
 
-/// The lists of the rehearsals whose folders lie beside this one.
+/// The lists of rehearsals whose run folders are next to this one.
 fn lists_of_others(run_dir: &Path) -> Vec<OthersList> {
     let siblings = run_dir.parent().map(std::fs::read_dir);
     let siblings = siblings.into_iter().flatten().flatten().flatten();
@@ -153,7 +153,7 @@ fn lists_of_others(run_dir: &Path) -> Vec<OthersList> {
         .collect()
 }
 
-/// Removes one file or, with what the run put into it, one folder.
+/// Removes one file, or one folder with what the run put into it.
 fn remove(
     path: &Path,
     is_folder: bool,
@@ -173,7 +173,7 @@ fn remove(
                 remove(&entry.path(), true, since, others, removed);
             }
         }
-        // Fails, as it should, for a folder that still holds something.
+        // Fails, as intended, for a folder that is not empty.
         std::fs::remove_dir(path).is_ok()
     } else {
         let is_new = metadata.modified().is_ok_and(|time| time >= since);
@@ -188,7 +188,7 @@ fn remove(
 mod tests {
     use super::*;
 
-    /// A file that was there long before the run.
+    /// A file that existed long before the run.
     fn old_file(path: &Path) {
         std::fs::write(path, "mine").expect("file");
         let file = std::fs::File::options()

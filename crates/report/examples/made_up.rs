@@ -1,4 +1,4 @@
-//! Writes a made-up recording: `made_up OUT training LAYERS STEPS` or `made_up OUT random SEED EVENTS`.
+//! Writes a synthetic recording: `made_up OUT training LAYERS STEPS` or `made_up OUT random SEED EVENTS`.
 
 use std::fs::File;
 use std::io::BufWriter;

@@ -1,4 +1,4 @@
-//! Writes the page of a made-up training, or of a snapshot: `page --out FILE`, for tests and benchmarks of the page.
+//! Writes the page of a synthetic training, or of a snapshot: `page --out FILE`, for tests and benchmarks of the page.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -16,7 +16,7 @@ use ghostgpu_recording::{
 };
 use serde_json::{Value, json};
 
-/// A name as nobody's friend would choose it.
+/// A name that tries to break out of the page's markup.
 const HOSTILE: &str =
     "</script><img src=x onerror=\"document.title='broken'\">.<b>&amp;\u{202e}'\"";
 
@@ -157,7 +157,7 @@ fn with_steps(layers: u32, steps: u32, card_mib: u64) -> Recording {
     })
 }
 
-/// The same run on a card without room for all of it: it ends where the next segment would be too much.
+/// The same run on a card that is too small: it ends where the next segment would not fit.
 fn until_failure(mut recording: Recording) -> Recording {
     let total_bytes = recording.about.gpu_total_bytes;
     let card = &mut recording.cards[0];
@@ -201,7 +201,7 @@ fn until_failure(mut recording: Recording) -> Recording {
     recording
 }
 
-/// The answer of a job that does not fit as it is, with ways to make it fit.
+/// The answer of a job that does not fit as it is, with a plan.
 fn planned(recording: &Recording, has_times: bool) -> Answer {
     let mib = |list: &[(&str, u64)]| -> Vec<CategoryBytes> {
         let of = |(category, mib): &(&str, u64)| CategoryBytes {

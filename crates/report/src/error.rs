@@ -1,4 +1,4 @@
-//! Why nothing could be written: one sentence each.
+//! Why an export failed, in one sentence each.
 
 use std::io;
 
@@ -21,7 +21,7 @@ pub enum ReportError {
 }
 
 impl From<serde_json::Error> for ReportError {
-    /// Our types have no maps with other keys than texts, so only writing can fail.
+    /// All map keys of our types are strings, so only writing can fail.
     fn from(error: serde_json::Error) -> Self {
         Self::Io(error.into())
     }

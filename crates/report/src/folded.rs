@@ -9,7 +9,7 @@ use crate::error::ReportError;
 use crate::selection::{Selection, chosen, counted_bytes};
 use crate::text;
 
-/// Writes what is live at a moment, one line for each stack, in the order of their texts.
+/// Writes what is live at a moment, one line per stack, in alphabetical order.
 ///
 /// With several cards, the outermost frame is the card.
 pub fn write_folded(
@@ -20,7 +20,7 @@ pub fn write_folded(
     let cards = chosen(recording, selection)?;
     let mut bytes_by_line: BTreeMap<String, u64> = BTreeMap::new();
     for (ledger, moment) in &cards {
-        // By stack, and for what has none whether it is older than the recording.
+        // By stack; allocations without one, by whether they are older than the recording.
         let mut bytes_by_stack: BTreeMap<(StackId, bool), u64> = BTreeMap::new();
         for (_, one) in ledger.live_at(*moment) {
             let is_older = one.stack == StackId(0) && one.allocated_at.is_none();
@@ -56,7 +56,7 @@ pub fn write_folded(
     Ok(())
 }
 
-/// A frame that cannot be taken for two, or for the end of its line.
+/// The frame's text without separators and line breaks.
 fn without_separators(frame: &str) -> String {
     frame
         .chars()

@@ -1,4 +1,4 @@
-//! Whatever a file says, every format is written, and the same way twice.
+//! Every format can be written for any snapshot, and is the same if written twice.
 
 use ghostgpu_snapshot::{AnnotationStage, BlockState, EventKind, StackId};
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ fn snapshots() -> impl Strategy<Value = TestSnapshot> {
     })
 }
 
-/// All formats, one after the other.
+/// All formats, concatenated.
 fn everything(test: &TestSnapshot) -> Vec<u8> {
     let snapshot = &test.snapshot;
     let recording = &test.recording();

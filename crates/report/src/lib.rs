@@ -1,8 +1,8 @@
-//! A recording as files that other tools open.
+//! Exports of a recording for other tools.
 //!
-//! A [`Recording`](ghostgpu_recording::Recording) goes in, of a rehearsal or of a memory snapshot; bytes come out, one
-//! module for each format. This crate refuses to know where the recording came from, and where the bytes go. What a
-//! recording does not know is left out, never made up.
+//! A [`Recording`](ghostgpu_recording::Recording), of a rehearsal or of a memory snapshot, becomes bytes; there is one
+//! module per format. This crate does not know where the recording comes from or where the bytes go. What a recording
+//! does not know is left out, never invented.
 //!
 //! | function | opens in |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | [`write_folded`] | flame graph tools |
 //! | [`write_memory_viz`] | PyTorch's `_memory_viz.py` and its page |
 //!
-//! The last is of a [`Snapshot`](ghostgpu_snapshot::Snapshot), which it writes as PyTorch would. The same recording gives the
-//! same bytes, and no format holds more in memory than what is live, what is large and the stacks.
+//! The last one takes a [`Snapshot`](ghostgpu_snapshot::Snapshot) and writes it as PyTorch would. The same recording
+//! gives the same bytes, and no format needs more memory than for live allocations, large ones and stacks.
 
 #![forbid(unsafe_code)]
 

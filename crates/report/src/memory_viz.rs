@@ -6,18 +6,18 @@ use ghostgpu_snapshot::{DeviceTrace, Events, Snapshot, write_snapshot};
 
 use crate::error::ReportError;
 
-/// How much PyTorch's pickle holds.
+/// What to write into PyTorch's pickle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryVizOptions {
-    /// Only so many events of each device, the latest, as if the ring of events had been that long.
-    /// PyTorch's page draws some 100,000 events well, and no file of 1 GB at all.
+    /// Only this many of the latest events of each device, as if the ring of events had been that long. PyTorch's page
+    /// handles about 100,000 events well, and a file of 1 GB not at all.
     pub max_events: Option<usize>,
 }
 
 /// Writes the snapshot as PyTorch would, with pickle protocol 4.
 ///
-/// PyTorch's page reads no newer protocol, and Python 3.14 writes one: this is how such files open. A
-/// file of segments alone gets empty traces.
+/// PyTorch's page reads no newer protocol, but Python 3.14 writes one; rewriting such a file makes it open. A file with
+/// only segments gets empty traces.
 pub fn write_memory_viz(
     snapshot: &Snapshot,
     options: &MemoryVizOptions,

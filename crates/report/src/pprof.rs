@@ -1,6 +1,7 @@
 //! pprof: a heap profile of what is live at a moment of each card.
 //!
-//! In use is what is live at the moment, allocated is everything in the recording; see [`counted_bytes`]. The operator is the innermost frame. Where there is no Python stack, the modules' path and the stage
+//! "In use" is what is live at the moment, "allocated" everything in the recording; see [`counted_bytes`]. The operator
+//! is the innermost frame. Where there is no Python stack, the modules' path and the stage
 //! stand in its place. Device, category, module, operator, name, stream and pool are labels, as far as they are known:
 //! `pprof -tagroot=module`.
 
@@ -25,9 +26,9 @@ struct Key {
     operator: OperatorId,
     category: Category,
     pool: PoolId,
-    /// Of a snapshot's: the name of a parameter would make each a sample of its own.
+    /// Only of snapshots: in a rehearsal, names of parameters would make each of them a separate sample.
     name: NameId,
-    /// What is said where there is no stack.
+    /// The frame to show if there is no stack.
     without_stack: &'static str,
 }
 
@@ -121,7 +122,7 @@ fn write_sample(
         line: frame.line.into(),
     }));
     if !key.without_stack.is_empty() {
-        // `encoder`, `encoder.layer`, …: from the innermost on, like frames.
+        // `encoder`, `encoder.layer`, …, innermost first, like frames.
         let paths = module.rmatch_indices('.').map(|(at, _)| &module[..at]);
         let paths = [module].into_iter().chain(paths.take(MOST_PATHS));
         frames.extend(paths.filter(|path| !path.is_empty()).map(named));
@@ -152,5 +153,5 @@ fn write_sample(
     profile.sample(frames, values, &labels)
 }
 
-/// Paths are followed outwards so far.
+/// At most this many parts of a module's path become frames.
 const MOST_PATHS: usize = 31;

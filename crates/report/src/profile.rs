@@ -1,8 +1,8 @@
-//! A heap profile as `profile.proto`, packed with gzip, sample by sample.
+//! A heap profile as `profile.proto`, compressed with gzip and written sample by sample.
 //!
-//! Written from the published schema (github.com/google/pprof, `proto/profile.proto`); field numbers
-//! stand beside their names below. Sample types and their order are those of Go's heap profiles, so
-//! that tools choose `inuse_space` by themselves.
+//! Written from the published schema (github.com/google/pprof, `proto/profile.proto`); field numbers are given next to
+//! their names below. Sample types and their order are those of Go's heap profiles, so that tools choose `inuse_space`
+//! by default.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
@@ -29,7 +29,7 @@ pub(crate) struct Values {
     pub(crate) live_bytes: u64,
 }
 
-/// Things with numbers in the order in which they were first seen.
+/// Assigns numbers to values in the order in which they are first seen.
 #[derive(Debug)]
 struct Numbered<T> {
     numbers: BTreeMap<T, u64>,
@@ -46,7 +46,7 @@ impl<T> Default for Numbered<T> {
 }
 
 impl<T: Ord + Clone> Numbered<T> {
-    /// The thing's number, counted from 1, as ids are.
+    /// The value's id, counted from 1.
     fn id(&mut self, thing: T) -> u64 {
         if let Some(number) = self.numbers.get(&thing) {
             return *number;
@@ -58,7 +58,7 @@ impl<T: Ord + Clone> Numbered<T> {
     }
 }
 
-/// Texts with their numbers; 0 is the empty one.
+/// Assigns numbers to texts; 0 is the empty text.
 #[derive(Debug)]
 struct Texts {
     numbers: BTreeMap<String, u64>,
@@ -77,7 +77,7 @@ impl Texts {
     }
 }
 
-/// A profile under construction. What samples refer to comes at its end.
+/// A profile being written. The locations, functions and texts that samples refer to come at its end.
 pub(crate) struct Profile<W: Write> {
     out: BufWriter<GzEncoder<W>>,
     texts: Texts,
@@ -87,13 +87,13 @@ pub(crate) struct Profile<W: Write> {
     functions: Numbered<(u64, u64)>,
 }
 
-/// All frames are said to be of this one program, so that no tool looks for symbols.
+/// All frames belong to this one mapping, so that no tool looks for symbols.
 const MAPPING_ID: u64 = 1;
 
 impl<W: Write> Profile<W> {
-    /// Begins a profile of a time, if one is known, with remarks.
+    /// Begins a profile with its time, if known, and comments.
     pub(crate) fn new(out: W, time_us: Option<i64>, comments: &[String]) -> io::Result<Self> {
-        // No time and no name in gzip's header: the same input gives the same bytes.
+        // The gzip header has no time and no name, so that the same input gives the same bytes.
         let packed = GzEncoder::new(out, Compression::default());
         let mut profile = Self {
             out: BufWriter::new(packed),
@@ -152,7 +152,7 @@ impl<W: Write> Profile<W> {
         message
     }
 
-    /// One sample: frames from the innermost on, values, and labels with their texts.
+    /// Writes one sample: frames, innermost first, values, and labels.
     pub(crate) fn sample<'f>(
         &mut self,
         frames: impl IntoIterator<Item = PlainFrame<'f>>,
@@ -187,7 +187,7 @@ impl<W: Write> Profile<W> {
         sample.write_as_field(2, &mut self.out)
     }
 
-    /// Writes what the samples refer to: locations, functions, and last the texts of all.
+    /// Writes what the samples refer to: locations, functions, and finally all texts.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         for (at, (function, line_number)) in self.locations.in_order.iter().enumerate() {
             let mut location = Message::default();
@@ -199,8 +199,8 @@ impl<W: Write> Profile<W> {
         }
         for (at, (name, file)) in self.functions.in_order.iter().enumerate() {
             let mut function = Message::default();
-            // id, name, filename. Without a system_name: where it equals the name, pprof takes
-            // `<module>` and `<lambda>` for C++ template arguments and drops them.
+            // id, name, filename. There is no system_name: if it equals the name, pprof treats `<module>` and `<lambda>`
+            // as C++ template arguments and drops them.
             function.number(1, at as u64 + 1).number(2, *name);
             function.number(4, *file);
             function.write_as_field(5, &mut self.out)?;

@@ -1,14 +1,14 @@
 //! Protocol buffers on the wire: fields with numbers, no schema.
 //!
-//! Two formats need a dozen small messages between them. Their fields are written by number next to
-//! the code that fills them, which is less to read than generated types and a build step.
+//! Two formats together need a dozen small messages. Their fields are written by number in the code that fills them,
+//! which is simpler than generated types and a build step.
 
 use std::io::{self, Write};
 
 const VARINT: u64 = 0;
 const LENGTH_DELIMITED: u64 = 2;
 
-/// A message under construction. Fields of value 0 are written only where their presence matters.
+/// A message being built. Fields with the value 0 are written only if their presence matters.
 #[derive(Debug, Default)]
 pub(crate) struct Message {
     bytes: Vec<u8>,
@@ -60,7 +60,7 @@ impl Message {
         self.bytes.is_empty()
     }
 
-    /// Writes this as a field of the outermost message, which is never held in memory.
+    /// Writes this as a field of the outermost message, which is never in memory as a whole.
     pub(crate) fn write_as_field(&self, field: u32, out: &mut impl Write) -> io::Result<()> {
         write_delimited(field, &self.bytes, out)
     }

@@ -1,14 +1,14 @@
-//! Which cards an export shows, and when.
+//! Which cards an export shows, and at which moment.
 
 use ghostgpu_ledger::{CardLedger, Moment};
 use ghostgpu_recording::{Allocation, CardMemory, Recording, Source};
 
 use crate::error::ReportError;
 
-/// When to look.
+/// The moment to export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum At {
-    /// When there was most, on each card for itself.
+    /// Each card at its own peak.
     #[default]
     Peak,
     /// After the last event.
@@ -17,7 +17,7 @@ pub enum At {
     Event { card: u32, event: usize },
 }
 
-/// Which cards, and when.
+/// Which cards to export, and at which moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Selection {
     pub at: At,
@@ -74,9 +74,9 @@ pub(crate) fn chosen(
         .collect()
 }
 
-/// The bytes that an allocation counts for in a profile: those that are known exactly. In a rehearsal that is the block,
-/// so that the sum is PyTorch's own "allocated"; in a snapshot what was asked for, since the sizes of blocks that are
-/// gone are known only at least.
+/// The bytes that an allocation counts for in a profile, which must be known exactly. In a rehearsal these are block
+/// bytes, so that the sum is PyTorch's own "allocated"; in a snapshot requested bytes, because the size of a freed block
+/// is unknown.
 pub(crate) fn counted_bytes(recording: &Recording, one: &Allocation) -> u64 {
     match recording.about.source {
         Source::Rehearsal => one.block_bytes,

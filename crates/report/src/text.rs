@@ -1,13 +1,13 @@
-//! Pools and frames as people read them.
+//! Pools and frames as readable text.
 
 use ghostgpu_recording::{Frame, Names, Pool, StackId};
 
-/// Said where no stack was recorded.
+/// Shown if no stack was recorded.
 pub(crate) const NO_STACK: &str = "(no stack recorded)";
-/// Said where nobody saw it being made.
+/// Shown for allocations that are older than the recording.
 pub(crate) const OLDER: &str = "(allocated before the recording)";
 
-/// PyTorch's number of a pool as people name it.
+/// The name of a pool, from PyTorch's number.
 pub(crate) fn pool(pool: Pool) -> Option<String> {
     match pool.number {
         None => None,
@@ -55,7 +55,7 @@ pub(crate) fn shown_file(file: &str) -> &str {
         .unwrap_or(file)
 }
 
-/// The package that a file belongs to; empty for what is no Python.
+/// The package that a file belongs to; empty if it is not a Python file.
 pub(crate) fn package(file: &str) -> &str {
     let below = shown_file(file);
     if below.len() < file.len() {
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_a_package_is_named_from_there() {
+    fn a_file_of_a_package_is_shown_relative_to_the_packages_folder() {
         for (file, shown, whose) in [
             (
                 "/v/lib/python3.11/site-packages/timm/vit.py",
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_named_by_what_is_known_of_it() {
+    fn a_frame_shows_what_is_known_about_it() {
         let whole = Frame {
             file: "/home/me/train.py".to_owned(),
             function: "forward".to_owned(),

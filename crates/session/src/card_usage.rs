@@ -7,10 +7,10 @@
 //! 0      magic
 //! 8      number of devices
 //! 16     number of slots that were ever claimed
-//! 24     what others hold of every device: in use from the start, and no part of the job's own use
-//! 64     per device: bytes in use now, most bytes ever in use
-//! 1088   per process: process id, in the upper half when it started (0 = free slot), then for each device: bytes in use, the most
-//!        that the process ever used, what it used when the card's use was highest
+//! 24     what others use of every device from the start; not part of the job's own use
+//! 64     per device: bytes in use now, peak bytes in use
+//! 1088   per process: process id with its start time in the upper half (0 = free slot), then for each device: bytes in
+//!        use, the peak of this process, what it used when the card's use was highest
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ pub const MAX_DEVICES: usize = 64;
 pub const MAX_PROCESSES: usize = 256;
 /// "GHOSTUS1", read as a little-endian number.
 pub const USAGE_MAGIC: u64 = u64::from_le_bytes(*b"GHOSTUS1");
-/// Set in the process number of a slot whose process has ended. The slot is claimed again only when
-/// no other is free: what its process used is of interest to the end of the run.
+/// Set in the process number of a slot whose process has ended. The slot is reused only when no other is free, because
+/// what its process used is read at the end of the run.
 pub const ENDED: u64 = 1 << 63;
 
-/// Below these bits of a slot's process number is the process's id, in them when it started.
+/// The lower bits of a slot's process number that are the process id. The bits above them are its start time.
 pub const PROCESS_ID_BITS: u32 = 32;
 
 /// The id in a slot's process number.
@@ -71,7 +71,7 @@ pub mod offset {
     }
 }
 
-/// What a usage file says about one card: what the job uses of it, without what others hold.
+/// What the job uses of one card, without what others use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardUse {
     pub used_bytes: u64,
@@ -83,9 +83,8 @@ pub struct CardUse {
 pub struct ProcessUse {
     pub process: u32,
     pub device: usize,
-    /// What it uses now, as far as it has not ended.
+    /// What it uses now, if it is still running.
     pub used_bytes: u64,
-    /// The most that it ever used.
     pub peak_bytes: u64,
     /// What it used when the use of the card by all processes was highest.
     pub at_card_peak_bytes: u64,
@@ -104,7 +103,7 @@ pub enum UsageError {
     Damaged { path: PathBuf },
 }
 
-/// Creates an empty usage file in the run's folder.
+/// Creates an empty usage file in the run folder.
 pub fn create_usage_file(run_dir: &Path, devices: usize) -> Result<(), UsageError> {
     let mut bytes = vec![0; USAGE_BYTES];
     bytes[..WORD].copy_from_slice(&USAGE_MAGIC.to_le_bytes());
@@ -113,8 +112,8 @@ pub fn create_usage_file(run_dir: &Path, devices: usize) -> Result<(), UsageErro
     std::fs::write(&path, bytes).map_err(|source| UsageError::Access { path, source })
 }
 
-/// Has others (a desktop, another job) hold so much of every card from the start. The script finds it in use; it is
-/// no part of what [`read_card_use`] counts.
+/// Marks this much of every card as used by others (a desktop, another job) from the start. The script finds it in use;
+/// [`read_card_use`] does not count it.
 pub fn hold_for_others(run_dir: &Path, held_bytes: u64) -> Result<(), UsageError> {
     let words = Words::read(run_dir)?;
     let mut bytes = words.bytes;
@@ -130,7 +129,7 @@ pub fn hold_for_others(run_dir: &Path, held_bytes: u64) -> Result<(), UsageError
     std::fs::write(&path, bytes).map_err(|source| UsageError::Access { path, source })
 }
 
-/// Reads what the job holds and has held of every card, in device order.
+/// Reads what the job uses of every card and its peak, in device order.
 pub fn read_card_use(run_dir: &Path) -> Result<Vec<CardUse>, UsageError> {
     let words = Words::read(run_dir)?;
     let others = words.at(offset::HELD_BY_OTHERS);
@@ -142,7 +141,7 @@ pub fn read_card_use(run_dir: &Path) -> Result<Vec<CardUse>, UsageError> {
     Ok(cards.collect())
 }
 
-/// Reads what each process has used on each card, processes that have ended included.
+/// Reads what each process has used on each card, including processes that have ended.
 pub fn read_process_use(run_dir: &Path) -> Result<Vec<ProcessUse>, UsageError> {
     let words = Words::read(run_dir)?;
     let slots = (0..MAX_PROCESSES).filter(|&slot| words.at(offset::slot_process(slot)) != 0);
@@ -159,7 +158,7 @@ pub fn read_process_use(run_dir: &Path) -> Result<Vec<ProcessUse>, UsageError> {
     Ok(uses.filter(|each| each.peak_bytes > 0).collect())
 }
 
-/// A usage file whose length and beginning are right.
+/// A usage file with a valid length and header.
 struct Words {
     bytes: Vec<u8>,
     devices: usize,
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_come_back_from_the_offsets_they_were_put_at() {
+    fn counters_are_read_from_the_offsets_they_were_written_to() {
         let folder = tempfile::tempdir().expect("folder");
         create_usage_file(folder.path(), 2).expect("written");
         let path = folder.path().join(USAGE_FILE);
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_damaged_files_are_told_apart() {
+    fn missing_and_damaged_files_are_distinguished() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join(USAGE_FILE);
         assert!(matches!(

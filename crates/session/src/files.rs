@@ -1,6 +1,6 @@
-//! The names of the files that the parts of a rehearsal exchange in the run's folder.
+//! The names of the files that the parts of a rehearsal exchange in the run folder.
 
-/// How the name of a run's folder begins. All of them lie beside each other.
+/// The prefix of run folders. They are all in the same parent folder.
 pub const RUN_FOLDER_PREFIX: &str = "ghostgpu-run-";
 
 /// The session itself, written by the command line before anything starts.
@@ -20,13 +20,13 @@ pub const WORK_PREFIX: &str = "work-";
 /// line, from the agent. The command line removes them unless the user asked to keep them.
 pub const WRITTEN_FILES: &str = "written-files.jsonl";
 
-/// Left by the agent when the library is not loaded in its process although it was to be
-/// preloaded; its text says what is known about the reason.
+/// Written by the agent if the library is not loaded in its process although it should have been preloaded. The text is
+/// the reason, as far as known.
 pub const PRELOAD_BLOCKED_FILE: &str = "preload-blocked";
 
 /// The folder in which the ranks of a job meet.
 pub const RANKS_FOLDER: &str = "ranks";
 
-/// A file of this name and a process id, in that folder, says that the rehearsal has ended the process: it takes part
-/// in nothing any more, and nobody waits for it. From the agent.
+/// A file with this prefix and a process id, in that folder, says that the rehearsal has ended the process, so that no
+/// rank waits for it. From the agent.
 pub const RANK_LEFT_PREFIX: &str = "left-";

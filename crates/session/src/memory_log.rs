@@ -1,8 +1,8 @@
 //! The memory log: what PyTorch's allocator did in one process, and what the program was doing then.
 //!
-//! The library writes it to the run's folder while the script runs, in one order for everything: an entry
-//! is about what the entries before it made. All numbers are little endian; an entry is a byte that tells
-//! its kind and then its fields. A log may end in the middle of an entry, when its process was killed.
+//! The library writes it to the run folder while the script runs. All entries are in one order: an entry refers to the
+//! state that the entries before it led to. An entry is a byte for its kind, followed by its fields; all numbers are
+//! little-endian. If the process was killed, the log may end in the middle of an entry.
 
 /// `memory-<pid>.log`, from the library.
 pub const MEMORY_LOG_PREFIX: &str = "memory-";
@@ -18,14 +18,14 @@ pub enum LogEntry<'a> {
         device: u8,
         address: u64,
         block_bytes: u64,
-        /// The operator that asked for it, by its number; 0 if none was running.
+        /// The number of the operator that requested it; 0 if none was running.
         operator: u32,
         /// The module that was running, or whose gradients were being computed; 0 for none.
         module: u32,
         /// The allocator's own sums afterwards.
         totals: Totals,
     },
-    /// A block came back.
+    /// A block was freed.
     Freed {
         device: u8,
         address: u64,
@@ -35,22 +35,21 @@ pub enum LogEntry<'a> {
     OutOfMemory { device: u8, requested_bytes: u64 },
     /// A library was given the memory at this address to work in.
     Workspace { address: u64 },
-    /// The memory at this address is the workspace of an operation, for which there are other ways.
+    /// The memory at this address is the workspace of an operation that could also use other algorithms.
     WorkspaceChoices {
         address: u64,
         workspace_bytes: u64,
-        /// Which operation, in which shape.
+        /// Identifies the operation and its shape.
         number: u32,
-        /// The workspaces of all ways in the order in which they are tried, separated by commas; empty
-        /// where an earlier entry said so.
+        /// The workspaces of all algorithms in the order in which they are tried, separated by commas; empty if an
+        /// earlier entry has them.
         sizes: &'a str,
     },
-    /// A library took memory of the card for itself.
+    /// A library allocated memory on the card for itself.
     LibraryMemory { device: u8, bytes: u64 },
-    /// Of what libraries took, so much is NCCL's, for a group of several ranks.
+    /// The part of the library memory that NCCL allocated for a group of several ranks.
     NcclMemory { bytes: u64 },
-    /// The memory at this address went into a collective of several ranks, or came out of one. It may be a part of a
-    /// block.
+    /// The memory at this address was the input or output of a collective of several ranks. It may be a part of a block.
     Exchanged { address: u64 },
     /// The first kernel was launched: the context's memory moved, and grew by `bytes`.
     FirstKernel {
@@ -58,8 +57,8 @@ pub enum LogEntry<'a> {
         context_bytes: u64,
         bytes: u64,
     },
-    /// The script does something else from here on; `stage` is a `Stage`'s number in the order of its
-    /// names, `step` the number of complete optimizer steps.
+    /// A new stage begins. `stage` is the number of a `Stage` in the order of its names, `step` the number of completed
+    /// optimizer steps.
     Stage { stage: u8, step: u32 },
     /// The memory at this address belongs to something with a name: see [`OwnerKind`].
     Owner { kind: u8, name: u32, address: u64 },
@@ -77,15 +76,15 @@ pub enum LogEntry<'a> {
     Text { number: u32, text: &'a str },
 }
 
-/// What the allocator says of itself: bytes of blocks that are handed out, bytes from the driver.
+/// The allocator's own statistics: bytes of allocated blocks, bytes reserved from the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     pub allocated_bytes: u64,
     pub reserved_bytes: u64,
 }
 
-/// What the agent recognises memory as, the strongest word first: a parameter stays one when it is also
-/// handed to a model or saved for the backward pass.
+/// What the agent recognises memory as, the strongest first: a parameter remains one even if it is also an input of a
+/// model or saved for the backward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OwnerKind {
     Parameter = 0,
@@ -94,7 +93,7 @@ pub enum OwnerKind {
     OptimizerState = 3,
     Input = 4,
     SavedForBackward = 5,
-    /// Nothing but a name: the variable that keeps it.
+    /// Only a name: the variable that keeps it.
     KeptIn = 6,
 }
 
@@ -137,7 +136,7 @@ const WORKSPACE_CHOICES: u8 = 13;
 const NCCL_MEMORY: u8 = 14;
 const EXCHANGED: u8 = 15;
 
-/// Longer names are cut: a name is shown to people.
+/// Longer names are cut.
 const MAX_TEXT_BYTES: usize = u16::MAX as usize;
 
 impl LogEntry<'_> {
@@ -366,7 +365,7 @@ impl<'a> LogReader<'a> {
 impl<'a> Iterator for LogReader<'a> {
     type Item = Result<LogEntry<'a>, BadLog>;
 
-    /// The next entry; none at the end, also when the last entry is incomplete.
+    /// The next entry; `None` at the end, even if the last entry is incomplete.
     fn next(&mut self) -> Option<Self::Item> {
         self.entry()
     }
@@ -401,7 +400,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// None at the log's end; `Some(None)` for bytes that are no text.
+    /// `None` at the end of the log; `Some(None)` for bytes that are not UTF-8.
     fn text(&mut self) -> Option<Option<&'a str>> {
         let length = u16::from_le_bytes(self.take(2)?.try_into().ok()?);
         Some(std::str::from_utf8(self.take(usize::from(length))?).ok())

@@ -1,4 +1,4 @@
-//! What the library and the agent leave behind in the run's folder.
+//! What the library and the agent write to the run folder.
 //!
 //! * `agent-<pid>.json`: one [`ProcessReport`] per Python process that used CUDA, written by the
 //!   agent when the process ends (to a temporary name first, then renamed).
@@ -11,13 +11,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Note {
-    /// The answer rests on this sentence.
+    /// An assumption of the answer.
     Assumption { text: String },
-    /// Ranks cannot go on together: what a real job would hang or fail for. `is_consequence` if another rank has
-    /// only ended, which it may have told itself.
+    /// Ranks cannot go on together; a real job would hang or fail. `is_consequence` if this is only because another rank
+    /// has ended, which that rank may have reported itself.
     Ranks { text: String, is_consequence: bool },
-    /// A process has become this rank of a job. One that then ends without a report was killed, or ended itself
-    /// without a word.
+    /// A process has become this rank of a job. If it then ends without a report, it was killed or exited hard.
     Rank { rank: u32, process: u32 },
     /// The script called a function that is not simulated.
     Refused { function: String, library: String },
@@ -29,22 +28,22 @@ pub struct AllocatorPeaks {
     pub device: u32,
     pub peak_allocated_bytes: u64,
     pub peak_reserved_bytes: u64,
-    /// How many times the allocator gave its cache back and tried again.
+    /// How many times the allocator flushed its cache and retried.
     pub retries: u64,
     /// How many blocks were handed out.
     pub allocations: u64,
 }
 
-/// How much of a card PyTorch may take, by a memory fraction that the script has set.
+/// How much of a card PyTorch may use, according to the memory fraction that the script set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryLimit {
     pub device: u32,
     pub limit_bytes: u64,
-    /// What the card has: the limit is a part of that.
+    /// The card's memory, of which the limit is a part.
     pub total_bytes: u64,
 }
 
-/// The allocator's peaks when an optimizer step had ended, since the start of the script.
+/// The allocator's peaks since the start of the script, at the end of an optimizer step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepPeaks {
     pub step: u64,
@@ -69,24 +68,23 @@ pub struct OomReport {
     pub device: u32,
     /// What the allocator asked the card for.
     pub requested_bytes: u64,
-    /// PyTorch's own words; empty when the script swallowed the error before we could read them.
+    /// PyTorch's message; empty if the script caught the error before the agent could read it.
     pub message: String,
     /// Optimizer steps completed before it.
     pub step: u64,
     /// `setup`, `moving the model`, `forward`, `backward`, `optimizer step` or `evaluation`.
     pub stage: String,
     pub stack: Vec<StackFrame>,
-    /// The script ended because of it. False: it was caught, and the script went on.
+    /// Whether it ended the script. If not, it was caught, and the script went on.
     pub is_fatal: bool,
-    /// What of a training it was, where that is followed and it was none of the first steps.
+    /// The part of the training it was in, if coverage is followed and it was not in the first steps.
     #[serde(default)]
     pub moment: Option<TrainingPart>,
 }
 
 /// What the agent saw in one Python process.
 ///
-/// A field that is missing from the file has its default: a report written by a process in
-/// trouble still says what it can.
+/// A field that is missing from the file has its default, so that an incomplete report can still be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProcessReport {
@@ -100,48 +98,48 @@ pub struct ProcessReport {
     pub code_architectures: Vec<String>,
     /// Completed optimizer steps.
     pub steps: u64,
-    /// The rehearsal ended the script after the steps that were asked for.
+    /// The rehearsal ended the script after its extent.
     pub stopped_by_step_limit: bool,
     pub peaks: Vec<AllocatorPeaks>,
     pub memory_limits: Vec<MemoryLimit>,
     pub step_peaks: Vec<StepPeaks>,
     pub ooms: Vec<OomReport>,
-    /// Sentences on which the answer rests.
+    /// Assumptions of the answer, one sentence each.
     pub assumptions: Vec<String>,
     /// Refused calls, each with the user's line if known.
     pub refused: Vec<RefusedCall>,
     /// The exception that ended the script, if one did (`KeyError: 'x'`).
     pub exception: Option<String>,
-    /// Remarks the answer does not rest on: checkpoints that were redirected, faults of the agent.
+    /// Remarks that do not affect the answer: redirected checkpoints, faults of the agent.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Why whose memory it is was not recorded, though it was asked for.
+    /// Why memory was not recorded although it was requested.
     pub unrecorded: Option<String>,
-    /// `CUDA_VISIBLE_DEVICES` at the process's end: the script itself may have set it.
+    /// `CUDA_VISIBLE_DEVICES` when the process ended, because the script may set it itself.
     pub visible_devices: Option<String>,
-    /// What was seen of the place at which a batch was to be set, if one was.
+    /// The size point, if the session asks for one.
     pub size_point: Option<SizePointReport>,
-    /// What became of the changes that were to be made.
+    /// What each requested change did.
     pub changes: Vec<ChangeReport>,
-    /// What of a training was seen, where that was asked for.
+    /// Which parts of the training were reached, if the session asks for coverage.
     pub coverage: Option<Coverage>,
-    /// What the script trains with, where it has a loader whose end is known.
+    /// The training data, if there is a loader of known length.
     pub training_data: Option<TrainingData>,
-    /// Everything that was ever allocated, freed or not: equal only in runs that do the same.
+    /// The sum of all allocations, freed or not. It is equal only in runs that do the same.
     pub total_allocated_bytes: u64,
-    /// How many lines made something whose size depends on values that are not known.
+    /// How many lines made tensors whose size depends on unknown values.
     pub assumed_sizes: u64,
-    /// Which rank of its job the process was, if it made a process group, and how many there were.
+    /// The process's rank and the number of ranks, if it made a process group.
     pub rank: Option<u32>,
     pub world_size: Option<u32>,
-    /// The groups that the job made, where not all of its ranks are run.
+    /// The groups that the job made, if not all of its ranks are run.
     pub families: Vec<GroupFamily>,
-    /// For every rank of the job the first whose parts of the parameters are as large; empty where parameters are not
-    /// spread over a mesh.
+    /// For every rank of the job, the first rank whose shards have the same sizes; empty if parameters are not sharded
+    /// over a mesh.
     pub shards: Vec<u32>,
-    /// The line of a loop that waits for a value, at which the agent ended the script.
+    /// The line of a loop that waits for an unknown value, if the agent ended the script there.
     pub waits_at: Option<String>,
-    /// What a trick that cannot be right for the script has said, where one ended it.
+    /// The message of a trick that ended the script because it cannot be applied correctly.
     pub refused_trick: Option<TrickRefusal>,
 }
 
@@ -152,45 +150,44 @@ pub struct TrickRefusal {
     pub alternative: String,
 }
 
-/// Groups of ranks along one dimension of a job: equally large, with nothing in common.
+/// Groups of ranks along one dimension of a job: of equal size and disjoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupFamily {
     pub groups: Vec<Vec<u32>>,
-    /// Members send something to each other alone, as stages of a pipeline do.
+    /// Members send messages to single other members, as stages of a pipeline do.
     pub has_messages: bool,
 }
 
 /// The data of a training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrainingData {
-    /// Of one pass.
+    /// Samples of one pass.
     pub samples: u64,
-    /// How many of them the loader puts into one batch.
+    /// Samples of one batch of the loader.
     pub batch: Option<u64>,
 }
 
-/// What a rehearsal saw of a training, and what it did not come to.
+/// Which parts of a training a rehearsal reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Coverage {
-    /// In the order in which it was first seen; each part once.
+    /// In the order in which they were first reached; each part once.
     pub covered: Vec<Covered>,
     pub not_reached: Vec<NotReached>,
-    /// Batches were left out of passes over data.
+    /// Batches were skipped in some passes.
     pub is_shortened: bool,
-    /// Batches were left out of passes over training data: there are more steps than were made.
+    /// Batches were skipped in training passes, so the training has more steps than were rehearsed.
     pub is_training_shortened: bool,
-    /// How many optimizer steps the shortened passes left out of a training that came to its end; none where that
-    /// cannot be known.
+    /// How many optimizer steps the shortened passes skipped, in a training that ran to its end; `None` if unknown.
     #[serde(default)]
     pub left_out_steps: Option<u64>,
-    /// Later epochs were begun when nothing new was seen any more, and showed nothing new either.
+    /// When nothing new was seen any more, later epochs were still sampled, and showed nothing new either.
     pub later_passes_are_alike: bool,
-    /// Training batches have several sizes, the last one of a pass aside.
+    /// Training batches differ in size, not counting the last one of a pass.
     #[serde(default)]
     pub do_batches_vary: bool,
-    /// Memory grew with every training batch, all of one size, up to the last that was rehearsed, and others were left
-    /// out: by how much, in a sentence without its full stop.
+    /// Memory grew with every training batch, all of one size, up to the last that was rehearsed, and more batches were
+    /// skipped. The text says by how much, as a sentence without its full stop.
     pub growth_cut_short: Option<String>,
 }
 
@@ -198,7 +195,7 @@ pub struct Coverage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Covered {
     pub part: TrainingPart,
-    /// What of it, in a few words: `9`, `16×512`.
+    /// A detail in a few words: `9`, `16×512`.
     pub detail: String,
 }
 
@@ -206,11 +203,11 @@ pub struct Covered {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotReached {
     pub part: TrainingPart,
-    /// As the end of a sentence: `the time budget of 60 s was spent`.
+    /// As a sentence ending: `the time budget of 60 s was spent`.
     pub because: String,
 }
 
-/// What a training consists of, as far as memory is concerned.
+/// A part of a training that matters to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrainingPart {
@@ -242,21 +239,21 @@ impl TrainingPart {
     }
 }
 
-/// What became of a change that was to be made to what the script does.
+/// What a requested change did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChangeReport {
     /// As in the session.
     pub name: String,
-    /// What was done, in words; none if there was no place for it.
+    /// What was done, in words; `None` if there was nothing to change.
     pub did: Option<String>,
-    /// What to write in the script to the same effect.
+    /// A line of code with the same effect.
     pub line: Option<String>,
-    /// Why this script's results are others with it, though they usually are the same.
+    /// Why it changes the results of this script, although it usually does not.
     pub other_results: Option<String>,
 }
 
-/// What the agent saw of the place at which it was to set the batch.
+/// The agent's report about a size point.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SizePointReport {
@@ -266,17 +263,16 @@ pub struct SizePointReport {
     pub place: String,
     /// The script's own batch there.
     pub batch: Option<u64>,
-    /// How many samples a pass over the data has, where that can be known.
+    /// How many samples a pass over the data has, if known.
     pub samples: Option<u64>,
-    /// Tokens of a sample, where a script of ours says so or batches were seen to have them, and the most
-    /// that there may be.
+    /// Tokens per sample, reported by GhostGPU's own script or seen in batches, and the largest possible number.
     pub seq: Option<u64>,
     pub longest_seq: Option<u64>,
     /// Which tensors of a batch are that long, in words.
     pub seq_place: String,
-    /// Why a batch has no length that could be cut.
+    /// Why batches have no sequence to cut.
     pub no_sequence_because: Option<String>,
-    /// Batches that are not full are left out.
+    /// The loader drops incomplete batches.
     pub drops_last: bool,
     /// Why the batch cannot be set there, in a sentence.
     pub problem: Option<String>,
@@ -286,7 +282,7 @@ pub struct SizePointReport {
     pub has_other_loader: bool,
     /// Options of the script's command line that look as if they set a batch.
     pub batch_options: Vec<String>,
-    /// Options that resemble the one that was named, which the script does not have.
+    /// Options that resemble the named one, if the script does not have that one.
     pub similar_options: Vec<String>,
 }
 
@@ -297,23 +293,23 @@ pub struct RefusedCall {
     pub stack: Vec<StackFrame>,
 }
 
-/// A file that the script wrote: a checkpoint of zeros, say.
+/// A file that the script wrote, such as a checkpoint of zeros.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WrittenFile {
     pub path: std::path::PathBuf,
     /// A checkpoint that is a folder full of files.
     #[serde(default)]
     pub is_folder: bool,
-    /// The script's file of this name lies in the run's folder; the one under the name is somebody else's.
+    /// The script's file of this name is in the run folder; a file at `path` itself is not the script's.
     #[serde(default)]
     pub is_redirected: bool,
-    /// The script deleted it, and what was in it: whatever is there now is somebody else's.
+    /// The script deleted it with its contents; a file at `path` now is not the script's.
     #[serde(default)]
     pub is_deleted: bool,
-    /// Not written at all: the folder in which the script runs.
+    /// Not a written file, but the folder in which the script runs.
     #[serde(default)]
     pub is_workplace: bool,
-    /// Another rehearsal, which began then (in seconds since 1970), left the folder to this one.
+    /// Another rehearsal, which began at this time (in seconds since 1970), left the folder to this one.
     #[serde(default)]
     pub since: Option<f64>,
 }

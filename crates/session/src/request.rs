@@ -22,8 +22,8 @@ pub enum CudnnSource {
     Recorded,
 }
 
-/// What values read as that do not follow from the host: the policy itself is the agent's
-/// (`plausible.py`), and `docs/values.md` describes it.
+/// What unknown values, which do not follow from the host, read as. The agent implements the policy (`plausible.py`), and
+/// `docs/values.md` describes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnknownValues {
@@ -40,8 +40,7 @@ pub struct Session {
     pub run_dir: PathBuf,
     /// The virtual cards, in device order, before `CUDA_VISIBLE_DEVICES` is applied.
     pub devices: Vec<DeviceSheet>,
-    /// When true, allocations beyond the card's memory succeed and are counted: this is how the
-    /// memory a job would have needed is found.
+    /// Allocations beyond the card's memory succeed and are counted, to find the need of a job that does not fit.
     pub unlimited_memory: bool,
     /// Stop after this many optimizer steps; 0 runs the script to its end.
     pub steps: u64,
@@ -55,7 +54,7 @@ pub struct Session {
     pub cudnn_program: Option<PathBuf>,
     /// Persistent answers of the installed cuDNN; may be shared between runs.
     pub cudnn_cache_dir: Option<PathBuf>,
-    /// Sizes recorded on real cards (`ghostgpu calibrate`), the most important last.
+    /// Sizes recorded on real cards (`ghostgpu calibrate`); later tables take precedence.
     #[serde(default)]
     pub library_sizes: Vec<PathBuf>,
     /// The user asked for files written by the script to be kept.
@@ -65,26 +64,26 @@ pub struct Session {
     /// Record whose memory it is: see [`memory_log`](crate::memory_log).
     #[serde(default)]
     pub attribution: bool,
-    /// The script is to be tried with other sizes than its own.
+    /// Run the script with other sizes than its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_point: Option<SizePointRequest>,
-    /// Where a copy of the script calls, made before the script first uses the card; it waits there, and
-    /// continues in a copy of its own for every further rehearsal.
+    /// The socket to which a copy of the script connects, made just before the script first uses the card. It waits
+    /// there and forks for every further rehearsal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_socket: Option<PathBuf>,
-    /// What values read as that nobody knows.
+    /// What unknown values read as.
     #[serde(default)]
     pub values: UnknownValues,
-    /// Sizes that depend on values are assumed to be half as large as otherwise.
+    /// Sizes that depend on unknown values are half as large as usually assumed.
     #[serde(default)]
     pub halves_sizes: bool,
-    /// Tricks that the agent applies to what the script does.
+    /// Tricks that the agent applies while the script runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tricks: Vec<TrickRequest>,
-    /// The job has several nodes, or not all of its ranks are run: the agent starts them, in the launcher's place.
+    /// Set if the job has several nodes or not all of its ranks are run: the agent starts them instead of the launcher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranks: Option<RanksRequest>,
-    /// What NCCL takes of every card, where it is not what the rule says.
+    /// What NCCL takes of every card, if not the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nccl_bytes: Option<u64>,
 }
@@ -93,10 +92,10 @@ pub struct Session {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RanksRequest {
     pub nodes: u32,
-    /// How many cards a node has. The session has those of the nodes whose ranks are run, one node after the other.
+    /// How many cards a node has. The session lists the cards of all nodes whose ranks are run, node by node.
     pub cards_per_node: u32,
-    /// The ranks are on more nodes than there can be cards for: behind the cards of one node, every rank has one of its
-    /// own, in the place of the node's card that it uses.
+    /// The nodes have more cards than can be simulated. So the session has the cards of one node, followed by one card
+    /// per rank, which replaces the node's card that the rank uses.
     pub shares_nodes: bool,
     pub chosen: ChosenRanks,
 }
@@ -111,33 +110,33 @@ pub enum ChosenRanks {
     Listed(Vec<u32>),
 }
 
-/// How far the agent goes to see everything that a training does.
+/// How the agent covers a training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoverageRequest {
-    /// Time for training steps, from the first on.
+    /// The time budget for training steps, beginning with the first.
     pub budget_ms: u64,
-    /// Passes over data are cut in the middle; not in a script that fails then.
+    /// Skip batches in the middle of passes. Off for a script that fails with that.
     pub shortens_passes: bool,
-    /// Later epochs are not begun when nothing new is seen any more: another rehearsal has shown that nothing comes in them.
+    /// Do not sample later epochs: another rehearsal has shown that they show nothing new.
     #[serde(default)]
     pub skips_later_passes: bool,
-    /// The beginning and the end of a pass are enough, evaluation, and one step behind it: another rehearsal has shown that the rest
-    /// leads to the same figures.
+    /// Only the first and last batches of a pass, evaluation, and one step after it: another rehearsal has shown that
+    /// this gives the same figures.
     #[serde(default)]
     pub is_brief: bool,
 }
 
-/// How the agent changes what the script does.
+/// How the agent changes the script's sizes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizePointRequest {
     pub place: SizePoint,
-    /// The batch to try in this process.
+    /// The batch to use in this process.
     pub batch: Option<u64>,
     /// The tokens that batches are cut to in this process.
     #[serde(default)]
     pub seq: Option<u64>,
-    /// Where to ask for batches instead: the agent connects when the script has come to the place
-    /// at which the batch matters, and goes on in a forked copy for each batch that it is told.
+    /// The socket on which to ask for batches instead. The agent connects when the script reaches the size point, and
+    /// forks for each batch that it is sent.
     pub socket: Option<PathBuf>,
 }
 
@@ -151,7 +150,7 @@ pub enum SizePoint {
     FirstLoader,
     /// The command line's option of this name: the script is forked when it reads its arguments.
     Option(String),
-    /// A script of ours, which says itself where its sizes begin to matter.
+    /// In GhostGPU's own script (`estimate`), which marks its size point itself.
     Own,
 }
 
@@ -172,7 +171,7 @@ pub enum LoadError {
 }
 
 impl Session {
-    /// A session that asks for these cards and for nothing else.
+    /// A session with these cards and defaults for everything else.
     pub fn plain(run_dir: PathBuf, devices: Vec<DeviceSheet>) -> Self {
         Self {
             run_dir,

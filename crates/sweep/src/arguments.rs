@@ -1,4 +1,4 @@
-//! `--arg --batch-size=8,16,32`: an argument of the script's and its values; and all combinations of several.
+//! `--arg --batch-size=8,16,32`: a script argument with its values, and all combinations of several arguments.
 
 use std::ffi::OsString;
 
@@ -47,7 +47,7 @@ fn parse(text: &str) -> Result<SweptArgument, Failure> {
     })
 }
 
-/// Every combination of values, the last argument changing first.
+/// Every combination of values; the last argument varies fastest.
 pub fn combinations(arguments: &[SweptArgument]) -> Vec<Vec<String>> {
     let none = vec![Vec::new()];
     arguments.iter().fold(none, |begun, argument| {
@@ -67,7 +67,7 @@ pub fn with_values(
 ) -> Vec<OsString> {
     let pairs = arguments.iter().zip(values);
     pairs.fold(words.to_vec(), |words, (argument, value)| {
-        // Hydra's arguments have no hyphens, and are one word with their value.
+        // Hydra's arguments have no hyphens, and form one word with their value.
         match argument.name.starts_with('-') {
             true => with_value(&words, &argument.name, value),
             false => with_value(&words, &format!("{}=", argument.name), value),

@@ -1,4 +1,4 @@
-//! Hands command lines to `python/ghostgpu/sweep_executors`, and hears how each ended.
+//! Passes command lines to `python/ghostgpu/sweep_executors`, and receives how each ended.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,7 +12,7 @@ use ghostgpu_rehearse::{Failure, Stop, tricks_inject_dir};
 use serde::Deserialize;
 use serde_json::json;
 
-/// Who runs rehearsals.
+/// The engine that runs rehearsals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
     #[default]
@@ -25,7 +25,7 @@ pub enum Engine {
 impl Engine {
     pub const ALL: [Self; 4] = [Self::Processes, Self::Ray, Self::Dask, Self::Submitit];
 
-    /// Which cluster that is, in words.
+    /// The engine in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Processes => "Processes on this machine",
@@ -35,7 +35,7 @@ impl Engine {
         }
     }
 
-    /// As it is typed.
+    /// The name that users type.
     pub fn name(self) -> &'static str {
         match self {
             Self::Processes => "processes",
@@ -55,7 +55,7 @@ pub struct Done {
     pub stderr: String,
 }
 
-/// What the executor writes on a line.
+/// One line of the executor's output.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Line {
@@ -67,7 +67,7 @@ enum Line {
 const START: &str = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); \
                      runpy.run_module('sweep_executors', run_name='__main__', alter_sys=True)";
 
-/// Who runs command lines, and how many at the same time.
+/// The engine that runs command lines, and how many run at the same time.
 #[derive(Clone, Debug)]
 pub struct Executor {
     pub engine: Engine,
@@ -77,7 +77,7 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Runs all command lines; `each` hears of every one that has ended, soon after it has. An interrupt is a stop.
+    /// Runs all command lines; `each` is called soon after each of them has ended. An interrupt is a stop.
     pub(crate) fn run_all(
         &self,
         commands: &[Vec<OsString>],
@@ -138,7 +138,7 @@ fn write_tasks(path: &Path, commands: &[Vec<OsString>]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The folder that has the package in it.
+/// The folder that contains the package.
 fn package_folder() -> Result<PathBuf, Failure> {
     let tricks = tricks_inject_dir()?;
     let folder = tricks.ancestors().nth(2).unwrap_or(&tricks).to_owned();
@@ -154,7 +154,7 @@ fn package_folder() -> Result<PathBuf, Failure> {
 /// Reads lines as they are written.
 struct Reader {
     lines: BufReader<File>,
-    /// A line that has not ended yet.
+    /// The beginning of a line that is not complete yet.
     begun: String,
     missing: Option<Failure>,
 }
@@ -170,7 +170,7 @@ impl Reader {
                 Ok(Line::Missing { failure, hint }) => {
                     self.missing = Some(Failure::new(failure).with_hint(hint));
                 }
-                // Not ours: an engine's own remark.
+                // Output of the engine itself.
                 Err(_) => {}
             }
             self.begun.clear();

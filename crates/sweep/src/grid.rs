@@ -1,4 +1,4 @@
-//! All points of a sweep: what is known of them, and what has to be rehearsed.
+//! All points of a sweep: which are known, and which must be rehearsed.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,13 +13,13 @@ use serde::Deserialize;
 use crate::arguments::{combinations, with_values};
 use crate::executor::{Done, Executor};
 
-/// What `ghostgpu cards` writes, as far as it is read here.
+/// The part of the document of `ghostgpu cards` that is read here.
 #[derive(Debug, Deserialize)]
 struct CardsDocument {
     cards: Vec<OnCard>,
 }
 
-/// One command line, and the cards that it is to be asked about.
+/// One command line, and its cards.
 struct Line<'a> {
     values: Vec<String>,
     words: Vec<OsString>,
@@ -31,10 +31,10 @@ struct Found {
     known_before: bool,
 }
 
-/// What earlier sweeps found, so that it is not rehearsed again.
+/// Results of earlier sweeps, which are not rehearsed again.
 pub struct Known {
     pub cache: AnswerCache,
-    /// What all points have in common.
+    /// The part of the cache key that all points share.
     pub common: Option<Key>,
 }
 
@@ -62,7 +62,7 @@ pub struct Grid<'a> {
 }
 
 impl<'a> Grid<'a> {
-    /// Every combination of values behind the words of the job, on every card.
+    /// Every combination of values, added to the words of the job, on every card.
     pub fn new(
         words: &[OsString],
         arguments: &[SweptArgument],
@@ -105,8 +105,8 @@ impl<'a> Grid<'a> {
         self.lines.iter().filter(|line| line.is_missing()).count()
     }
 
-    /// Rehearses what is not known: `program` is ours, `options` are what all its calls have. `each` hears how many
-    /// command lines have ended. What was found before an interrupt is kept.
+    /// Rehearses the points that are not known. `program` is our own, `options` are the options of all its calls, and
+    /// `each` is called with the number of command lines that have ended. Results from before an interrupt are kept.
     pub fn rehearse(
         &mut self,
         executor: &Executor,
@@ -133,7 +133,7 @@ impl<'a> Grid<'a> {
         })
     }
 
-    /// What is known now, and how many points are not.
+    /// The points that are known now, and the number of those that are not.
     pub fn into_points(self) -> (Vec<Point>, usize) {
         let not_tried = self.point_count() - self.known_count();
         let points = self.lines.into_iter().flat_map(|line| {
@@ -155,7 +155,7 @@ impl Line<'_> {
     }
 }
 
-/// `ghostgpu cards` about the cards of a line that are not known.
+/// The call of `ghostgpu cards` for the cards of a line that are not known.
 fn command_line(program: &Path, options: &[String], line: &Line) -> Vec<OsString> {
     let unknown = line.cards.iter().filter(|(_, found)| found.is_none());
     let names: Vec<&str> = unknown.map(|(card, _)| card.name).collect();
@@ -170,7 +170,7 @@ fn command_line(program: &Path, options: &[String], line: &Line) -> Vec<OsString
     words
 }
 
-/// What one command line said about its cards.
+/// Notes the results of one command line.
 fn note_found(line: &mut Line, done: &Done, known: &Known) {
     let document: Option<CardsDocument> = serde_json::from_str(&done.stdout).ok();
     let said = document.map(|document| document.cards).unwrap_or_default();
@@ -186,7 +186,7 @@ fn note_found(line: &mut Line, done: &Done, known: &Known) {
         if let Some(own) = own.filter(|own| is_answer(own.verdict)) {
             known.keep(&line.words, card, own);
         }
-        // One that was ended by a signal may have told some of its cards.
+        // A command line that a signal ended may still have reported some of its cards.
         if own.is_none() && done.code >= 128 {
             continue;
         }
@@ -203,7 +203,7 @@ fn note_found(line: &mut Line, done: &Done, known: &Known) {
     }
 }
 
-/// Why a command line has no answer: its own sentence, if it has one.
+/// Why a command line has no answer: its own error message, if there is one.
 fn reason_in(stderr: &str, code: i32) -> String {
     let mut lines = stderr.lines().rev();
     let own = lines.find_map(|line| line.strip_prefix("ghostgpu: "));

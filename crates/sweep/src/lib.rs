@@ -1,8 +1,8 @@
 //! A script with many arguments on many cards.
 //!
-//! Arguments with their values become a [`Grid`] of command lines, each about several cards. What an earlier
-//! sweep found is [`Known`]; the rest is handed to an [`Executor`], as calls of `ghostgpu cards`. What comes
-//! back are the points of the answer. This crate knows neither arguments of ours nor terminals.
+//! Arguments with their values become a [`Grid`] of command lines, each for several cards. Results of earlier sweeps are
+//! [`Known`]; the rest is passed to an [`Executor`] as calls of `ghostgpu cards`, whose results are the points of the
+//! answer. This crate knows neither our own command line nor terminals.
 
 mod arguments;
 mod executor;

@@ -1,8 +1,8 @@
 //! Sizes, durations, tables and labelled sections, as every part of GhostGPU prints them.
 //!
-//! Values go in, text comes out. This crate knows neither terminals nor what the numbers mean.
-//! Sizes follow one rule everywhere: the largest binary unit that leaves at least one, with two decimals.
-//! The report page has the same rule in `web/format.js`; `sizes.tsv` holds both to it.
+//! This crate turns values into text; it knows neither terminals nor what the numbers mean. Sizes follow one rule
+//! everywhere: the largest binary unit that gives at least one, with two decimals. The report page has the same rule in
+//! `web/format.js`, and tests check both against `sizes.tsv`.
 //!
 //! ```
 //! use ghostgpu_text::{Table, human};

@@ -1,4 +1,4 @@
-//! Labelled sections: a narrow column of labels, and text beside it.
+//! Labelled sections: a narrow column of labels, with text next to it.
 
 use crate::table::Table;
 use crate::wrap::{columns, wrap};
@@ -6,13 +6,13 @@ use crate::wrap::{columns, wrap};
 /// Width of the column of labels.
 const LABEL_WIDTH: usize = 15;
 
-/// Lines are this wide where nobody says otherwise.
+/// The default width of lines.
 pub const DEFAULT_WIDTH: usize = 80;
 
-/// Narrower than this, text beside the labels would be one word per line.
+/// If it were narrower, the text next to the labels would have one word per line.
 const LEAST_TEXT_WIDTH: usize = 25;
 
-/// An answer in the making.
+/// An answer that is being built.
 #[derive(Clone, Debug)]
 pub struct Sheet {
     lines: Vec<String>,
@@ -34,12 +34,12 @@ impl Sheet {
         }
     }
 
-    /// Width of the text beside the labels.
+    /// Width of the text next to the labels.
     pub fn text_width(&self) -> usize {
         self.text_width
     }
 
-    /// The first line has the label, the others stand below its text.
+    /// Adds a section. The first line has the label, the others are aligned below its text.
     pub fn section(&mut self, label: &str, texts: impl IntoIterator<Item = String>) {
         for (index, text) in texts.into_iter().enumerate() {
             let label = if index == 0 { label } else { "" };

@@ -1,4 +1,4 @@
-//! Amounts of memory: as users type them, and as people read them.
+//! Amounts of memory: parsing and formatting.
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -34,9 +34,9 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Less than this was no card's memory in this century; it is a number without its unit.
+/// No card of this century has less memory than this, so a smaller number probably lacks its unit.
 const LEAST_CARD_BYTES: u64 = 16 * MIB;
-/// Far more than any card has, and what the addresses of a virtual one have room for.
+/// Far more than any card has, and the most that the addresses of a virtual one allow.
 const MOST_CARD_BYTES: u64 = 16 * TIB;
 
 /// Reads a card's memory, as [`parse_size`] does, and refuses what no card can have.

@@ -2,7 +2,7 @@
 
 use crate::wrap::columns;
 
-/// How the entries of a column stand in it.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Left,
@@ -17,7 +17,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these headings; one that begins with `>` puts its column to the right.
+    /// A table with these headings; a column whose heading begins with `>` is right-aligned.
     pub fn new(headings: &[&str]) -> Self {
         let sides = headings
             .iter()

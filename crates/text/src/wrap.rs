@@ -62,7 +62,7 @@ fn pieces(word: &str) -> Vec<&str> {
     found
 }
 
-/// Words, of which a number and the unit behind it are one.
+/// Splits text into words; a number and the unit after it are one word.
 fn with_units(text: &str) -> Vec<String> {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "bytes", "%"];
     let mut words: Vec<String> = Vec::new();
@@ -86,13 +86,13 @@ fn with_units(text: &str) -> Vec<String> {
     words
 }
 
-/// A text that is too long without its middle, of which so many characters at the beginning stay.
+/// Cuts the middle out of a text that is too long, and keeps this many characters at its beginning.
 pub fn shortened(text: &str, width: usize, at_the_beginning: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
     }
     let length = text.chars().count();
-    // Wide characters leave room for fewer.
+    // Wide characters take two columns, so fewer of them fit.
     let width = (width * length / columns(text).max(1)).min(width);
     let at_the_beginning = at_the_beginning.min(width.saturating_sub(1));
     let left_out = length + 1 - width.max(1);

@@ -1,4 +1,4 @@
-//! What every trick is, from the file that Python reads too.
+//! The catalogue of tricks, from the file that Python reads too.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ const FILE: &str = include_str!("../../../python/ghostgpu/tricks/catalogue.json"
 static BUILTIN: LazyLock<Catalogue> =
     LazyLock::new(|| serde_json::from_str(FILE).expect("a test reads the catalogue"));
 
-/// All tricks, those that stand closer to the model's own code first, and what excludes what.
+/// All tricks, those closest to the model's own code first, and their conflicts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Catalogue {
     /// What each numeric class means, in words.
@@ -28,7 +28,7 @@ pub struct Trick {
     pub saves: String,
     pub costs: String,
     pub numerics: Numerics,
-    /// The flag of the command line; several tricks may share one, told apart by its value.
+    /// The command-line flag. Several tricks may share one, with different values.
     pub flag: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<FlagValue>,
@@ -64,7 +64,7 @@ impl fmt::Display for Numerics {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum FlagValue {
-    /// This word asks for the trick.
+    /// A word that selects the trick.
     Word { word: String },
     /// The value of an option.
     Option {
@@ -105,7 +105,7 @@ pub enum OptionType {
 }
 
 impl OptionType {
-    /// Whether it says how much of a trick is done, and not how.
+    /// Whether it is the amount of a trick, rather than its manner.
     pub fn is_amount(self) -> bool {
         match self {
             Self::Count | Self::Size | Self::Blocks => true,
@@ -119,7 +119,7 @@ impl OptionType {
 #[serde(deny_unknown_fields)]
 pub struct Conflict {
     pub between: [String; 2],
-    /// Only where options have these values.
+    /// Only if options have these values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub when: BTreeMap<String, String>,
     pub because: String,

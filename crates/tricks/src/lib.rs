@@ -1,7 +1,7 @@
 //! The catalogue of tricks: names and options, flags of the command line, conflicts, and plan files.
 //!
-//! The tricks themselves are in `python/ghostgpu/tricks`, which reads the same file (`catalogue.json`) and makes
-//! the same checks. Here they are made before anything is started.
+//! The tricks themselves are in `python/ghostgpu/tricks`, which reads the same file (`catalogue.json`) and makes the same
+//! checks. Here they are made before anything starts.
 
 mod catalogue;
 mod plan;

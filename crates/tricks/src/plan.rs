@@ -12,7 +12,7 @@ struct Plan {
     tricks: BTreeMap<String, BTreeMap<String, toml::Value>>,
 }
 
-/// The tricks of a plan; other tables of the file are for others.
+/// The tricks of a plan; other tables of the file are ignored.
 pub fn requests_of_plan(text: &str) -> Result<Vec<Request>, Refusal> {
     let plan: Plan = toml::from_str(text).map_err(|error| {
         Refusal::new(

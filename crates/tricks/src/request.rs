@@ -1,4 +1,4 @@
-//! Tricks that somebody asked for: checked before anything runs.
+//! Requested tricks, which are checked before anything runs.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{Catalogue, FlagValue, OptionSheet, OptionType, Trick};
 
-/// A trick: its name in the catalogue, and its options as text. What is not given is the catalogue's default.
+/// A trick: its name in the catalogue, and its options as text. Missing options have the catalogue's defaults.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     pub name: String,
@@ -32,7 +32,7 @@ impl Refusal {
 }
 
 impl Request {
-    /// A trick with every option as the catalogue has it.
+    /// A trick with all options at their defaults.
     pub fn named(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -40,7 +40,7 @@ impl Request {
         }
     }
 
-    /// What a flag of the command line asks for; the value is empty where it has none.
+    /// The request of a command-line flag; the value is empty for a flag without one.
     pub fn of_flag(flag: &str, value: &str) -> Result<Self, Refusal> {
         let tricks: Vec<&Trick> = Catalogue::builtin()
             .tricks
@@ -77,7 +77,7 @@ impl Request {
         ))
     }
 
-    /// The same trick, in whichever amount.
+    /// The trick without its amount.
     pub fn without_amounts(&self) -> Self {
         let trick = Catalogue::builtin().find(&self.name);
         let is_amount = |name: &str| {
@@ -128,7 +128,7 @@ impl Request {
     }
 }
 
-/// The values by which a flag tells its tricks apart.
+/// The values that select this trick among those that share its flag.
 fn words(trick: &Trick) -> Vec<String> {
     match &trick.value {
         Some(FlagValue::Word { word }) => vec![word.clone()],
@@ -191,12 +191,12 @@ fn wrong_setting(settings: &str) -> Option<String> {
     })
 }
 
-/// Requests that are right each for itself and together.
+/// Requests that are valid individually and together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requests(Vec<Request>);
 
 impl Requests {
-    /// Refuses what is unknown, wrong, asked for twice or in conflict. The order is the catalogue's.
+    /// Refuses unknown, invalid, duplicate or conflicting requests. The result is in the order of the catalogue.
     pub fn checked(requests: Vec<Request>) -> Result<Self, Refusal> {
         for (place, request) in requests.iter().enumerate() {
             request.check()?;

@@ -4,7 +4,7 @@ use crate::catalogue::{Catalogue, FlagValue, OptionType};
 use crate::request::Request;
 
 impl Request {
-    /// What to type for it; none where an option is set that only a plan can set.
+    /// The words of its flag; `None` if it has an option that only a plan file can set.
     pub fn flag_words(&self) -> Option<Vec<String>> {
         let trick = Catalogue::builtin().find(&self.name)?;
         let flag = trick.flag.clone();

@@ -1,4 +1,4 @@
-//! The rule of thumb beside the truth.
+//! The rule of thumb compared with the exact figures.
 
 use ghostgpu_ledger::RuleOfThumb;
 use ghostgpu_text::{Sheet, human};

@@ -4,13 +4,13 @@ use ghostgpu_ledger::{CardLedger, GrowthSource, Places};
 use ghostgpu_recording::Category;
 
 use super::lines::place;
-use crate::look::Look;
 use crate::peak::until_full;
+use crate::style::Style;
 use ghostgpu_text::{Sheet, human};
 
 const MOST_SOURCES: usize = 3;
 
-pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
+pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, style: Style) {
     let growth = ledger.growth();
     let Some(first) = growth.sources.first() else {
         return;
@@ -28,7 +28,7 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
             format!(
                 "{} more in each step from {} ({}){keeper}",
                 human(source.bytes_per_step),
-                place(&places, &source.place, look),
+                place(&places, &source.place, style),
                 source.category.title()
             )
         })

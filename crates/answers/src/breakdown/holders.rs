@@ -4,19 +4,19 @@ use ghostgpu_ledger::{CardLedger, HolderGroup};
 use ghostgpu_recording::{Frame, FrameOwner, Source};
 
 use super::lines::{short_title, shown_file};
-use crate::look::Look;
+use crate::style::Style;
 use ghostgpu_text::{Sheet, human, shortened};
 
 const MOST_HOLDERS: usize = 2;
 
-pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
+pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, style: Style) {
     let holders = ledger.holders(ledger.peak().moment);
     let largest = holders.iter().take(MOST_HOLDERS);
     let width = sheet.text_width();
     let lines = largest.flat_map(|holder| {
         [
             what(ledger, holder, width),
-            stack(ledger, holder, width, look),
+            stack(ledger, holder, width, style),
         ]
     });
     sheet.section("holders", lines);
@@ -44,9 +44,8 @@ fn what(ledger: &CardLedger, holder: &HolderGroup, width: usize) -> String {
     shortened(&text, width, width / 2)
 }
 
-/// The stack on one line, innermost first, as far as there is room; what is torch's own only where there is
-/// nothing else.
-fn stack(ledger: &CardLedger, holder: &HolderGroup, width: usize, look: Look) -> String {
+/// The stack on one line, innermost first, as far as there is room; torch's own frames only if there are no others.
+fn stack(ledger: &CardLedger, holder: &HolderGroup, width: usize, style: Style) -> String {
     let names = &ledger.recording().names;
     let frames: Vec<&Frame> = names
         .stacks
@@ -69,12 +68,12 @@ fn stack(ledger: &CardLedger, holder: &HolderGroup, width: usize, look: Look) ->
         true => frames.iter().collect(),
         false => of_interest,
     };
-    one_line(&shown, width, look)
+    one_line(&shown, width, style)
 }
 
-/// The innermost frame and the user's own first, then as many others, from the innermost on, as there is room
-/// for; `…` stands for those between.
-fn one_line(frames: &[&&Frame], width: usize, look: Look) -> String {
+/// The innermost frame and the user's own, then as many others, innermost first, as there is room for; `…` replaces the
+/// rest.
+fn one_line(frames: &[&&Frame], width: usize, style: Style) -> String {
     let mut order: Vec<usize> = (0..frames.len()).collect();
     order.sort_by_key(|&at| (at > 0 && frames[at].owner != FrameOwner::User, at));
     let mut chosen: Vec<usize> = Vec::new();
@@ -82,14 +81,14 @@ fn one_line(frames: &[&&Frame], width: usize, look: Look) -> String {
         let mut wider = chosen.clone();
         wider.push(at);
         wider.sort_unstable();
-        if chosen.is_empty() || joined(frames, &wider, look).chars().count() <= width {
+        if chosen.is_empty() || joined(frames, &wider, style).chars().count() <= width {
             chosen = wider;
         }
     }
-    shortened(&joined(frames, &chosen, look), width, 2)
+    shortened(&joined(frames, &chosen, style), width, 2)
 }
 
-fn joined(frames: &[&&Frame], chosen: &[usize], look: Look) -> String {
+fn joined(frames: &[&&Frame], chosen: &[usize], style: Style) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut next = 0;
     for &at in chosen {
@@ -102,7 +101,7 @@ fn joined(frames: &[&&Frame], chosen: &[usize], look: Look) -> String {
             function => format!(" in {function}"),
         };
         let file = match frame.owner {
-            FrameOwner::User => shown_file(&frame.file, look),
+            FrameOwner::User => shown_file(&frame.file, style),
             // The function says more than a package's folders.
             _ => frame.file.rsplit('/').next().unwrap_or(&frame.file),
         };
@@ -118,7 +117,7 @@ fn joined(frames: &[&&Frame], chosen: &[usize], look: Look) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::look::PLAIN;
+    use crate::style::PLAIN;
 
     fn frame(file: &str, line: u32, function: &str) -> Frame {
         Frame {
@@ -131,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_stack_is_told_as_far_as_there_is_room() {
-        let look = PLAIN;
+        let style = PLAIN;
         let frames = [
             frame("model.py", 5, "forward"),
             frame("train.py", 9, "main"),
@@ -140,7 +139,7 @@ mod tests {
         let all: Vec<&Frame> = frames.iter().collect();
         let shown: Vec<&&Frame> = all.iter().collect();
         assert_eq!(
-            one_line(&shown, 85, look),
+            one_line(&shown, 85, style),
             "  model.py:5 in forward ← train.py:9 in main ← train.py:12"
         );
         let mut deep: Vec<Frame> = vec![frames[0].clone(); 30];
@@ -149,7 +148,7 @@ mod tests {
         }
         deep[29] = frame("train.py", 9, "main");
         let all: Vec<&Frame> = deep.iter().collect();
-        let text = one_line(&all.iter().collect::<Vec<_>>(), 85, look);
+        let text = one_line(&all.iter().collect::<Vec<_>>(), 85, style);
         assert_eq!(
             text,
             "  model.py:5 in forward ← model.py:5 in forward ← … ← train.py:9 in main"

@@ -1,18 +1,18 @@
-//! The lines that made what is there at the peak.
+//! The lines that allocated what is live at the peak.
 
 use ghostgpu_ledger::{CardLedger, Place, Places};
 use ghostgpu_recording::{Category, Frame, Source};
 
 use super::made_of::percent;
-use crate::look::Look;
+use crate::style::Style;
 use ghostgpu_text::{Sheet, Table, human, shortened};
 
 const MOST_LINES: usize = 4;
 
-/// Width of what stands beside a place in the table.
+/// Width of the columns next to a place in the table.
 const BESIDE_PLACE: usize = 41;
 
-pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
+pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, style: Style) {
     let sums = ledger.by_place(ledger.peak().moment);
     if sums.is_empty() {
         return;
@@ -29,7 +29,7 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
         let bytes = sum.held.requested_bytes();
         let mostly = sum.held.requested.largest();
         table.push(vec![
-            shown(&places, &sum.place, width, look),
+            shown(&places, &sum.place, width, style),
             human(bytes),
             percent(bytes, total),
             match mostly {
@@ -41,7 +41,7 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, look: Look) {
     sheet.table("lines", &table);
 }
 
-/// The words for a category in a narrow column.
+/// The title of a category in a narrow column.
 pub(crate) fn short_title(category: Category) -> &'static str {
     match category {
         Category::Activation => "activations",
@@ -50,8 +50,8 @@ pub(crate) fn short_title(category: Category) -> &'static str {
     }
 }
 
-/// A place as the user knows it: files below the current folder and those of packages without what is before.
-pub(crate) fn place(places: &Places, place: &Place, look: Look) -> String {
+/// A place as text; files below the current folder, and those of packages, are shown relative to it.
+pub(crate) fn place(places: &Places, place: &Place, style: Style) -> String {
     let label = places.label(place);
     let Place::Line(id) = place else {
         return label;
@@ -59,15 +59,15 @@ pub(crate) fn place(places: &Places, place: &Place, look: Look) -> String {
     let Some(Frame { file, .. }) = places.frame(*id) else {
         return label;
     };
-    let shown = shown_file(file, look);
+    let shown = shown_file(file, style);
     match label.strip_prefix(file.as_str()) {
         Some(rest) => format!("{shown}{rest}"),
         None => label,
     }
 }
 
-pub(super) fn shown_file<'a>(file: &'a str, look: Look) -> &'a str {
-    let below = look.current_dir.and_then(|folder| {
+pub(super) fn shown_file<'a>(file: &'a str, style: Style) -> &'a str {
+    let below = style.current_dir.and_then(|folder| {
         let rest = file.strip_prefix(folder.to_str()?)?;
         rest.strip_prefix('/')
     });
@@ -76,12 +76,12 @@ pub(super) fn shown_file<'a>(file: &'a str, look: Look) -> &'a str {
 }
 
 /// A place in the width of its column.
-fn shown(places: &Places, which: &Place, width: usize, look: Look) -> String {
-    let text = place(places, which, look);
+fn shown(places: &Places, which: &Place, width: usize, style: Style) -> String {
+    let text = place(places, which, style);
     match which {
         // The beginning of a path says least.
         Place::Line(_) | Place::Older => shortened(&text, width, 0),
-        // The operator stands at the beginning, the module at the end.
+        // The operator is at the beginning, the module at the end.
         Place::NoStack { .. } => shortened(&text, width, width / 2),
     }
 }
@@ -89,11 +89,11 @@ fn shown(places: &Places, which: &Place, width: usize, look: Look) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::look::PLAIN;
+    use crate::style::PLAIN;
 
     #[test]
     fn files_are_named_from_the_current_folder_or_their_package() {
-        let look = Look {
+        let style = Style {
             current_dir: Some(std::path::Path::new("/home/me/job")),
             ..PLAIN
         };
@@ -102,7 +102,7 @@ mod tests {
             ("/home/me/jobs/model.py", "/home/me/jobs/model.py"),
             ("/v/lib/python3.11/site-packages/timm/vit.py", "timm/vit.py"),
         ] {
-            assert_eq!(shown_file(file, look), shown);
+            assert_eq!(shown_file(file, style), shown);
         }
     }
 }

@@ -5,7 +5,7 @@ use ghostgpu_ledger::{Accounts, CardLedger, Part};
 use ghostgpu_recording::{Source, Stage};
 use ghostgpu_text::{Sheet, Table, grouped, human, wrap};
 
-/// Parts with less than one of so many of all bytes share a line.
+/// Parts smaller than one part in this many of the total share a line.
 const SMALL_PART: u64 = 200;
 
 pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger) {
@@ -66,7 +66,7 @@ pub(crate) fn when(ledger: &CardLedger, moment: Moment) -> String {
     let event = moment.0.checked_sub(1);
     let phase = event.and_then(|event| ledger.card().phase_of(event as u32));
     match phase {
-        // A snapshot knows events, and not what the script was doing.
+        // A snapshot has events, but no stages.
         None => match event {
             Some(event) => format!("after event {}", grouped(event as u64)),
             None => "before the recording".to_owned(),
@@ -78,7 +78,7 @@ pub(crate) fn when(ledger: &CardLedger, moment: Moment) -> String {
     }
 }
 
-/// Said if the allocator had more from the driver at another time.
+/// A sentence if the allocator reserved more at another time.
 fn later_reserve(ledger: &CardLedger, accounts: &Accounts) -> Option<String> {
     let most = ledger.peak_reserved();
     (most.reserved_bytes > accounts.reserved_bytes).then(|| {

@@ -1,4 +1,4 @@
-//! What a run's memory was made of: on one screen, or in full with categories, stages, modules, lines, growth.
+//! What a run's memory consisted of: on one screen, or in full with categories, stages, modules, lines, growth.
 
 mod failures;
 mod formula;
@@ -10,8 +10,8 @@ mod made_of;
 mod modules;
 mod stages;
 
-use crate::look::{Detail, Look};
 use crate::ranks::add_ranks;
+use crate::style::{Detail, Style};
 use crate::{one_line, peak};
 use ghostgpu_ledger::CardLedger;
 use ghostgpu_recording::{Recording, Source};
@@ -24,33 +24,33 @@ pub(crate) use made_of::{percent, when};
 const UNKNOWN: &str = "whose memory it is, steps and stages, modules, the rest of the card: a snapshot does not say \
                        (`ghostgpu snapshot show` says what helps)";
 
-/// The answer to "whose memory was it?" from a recording alone, as much of it as is asked for.
-pub fn breakdown_answer(recording: &Recording, look: Look) -> String {
-    let mut sheet = look.sheet();
+/// The answer to "whose memory was it?" from a recording alone, in the requested detail.
+pub fn breakdown_answer(recording: &Recording, style: Style) -> String {
+    let mut sheet = style.sheet();
     let headline = heading::headline(recording);
     if let Some(headline) = &headline {
         headline.add(&mut sheet);
     }
-    match look.detail {
+    match style.detail {
         Detail::Quiet if headline.is_some() => {}
-        Detail::Quiet | Detail::Screen => add_screen(&mut sheet, recording, look),
+        Detail::Quiet | Detail::Screen => add_screen(&mut sheet, recording, style),
         Detail::Everything => {
             heading::add(&mut sheet, recording);
-            add_breakdown(&mut sheet, recording, look);
+            add_breakdown(&mut sheet, recording, style);
             sheet.list("warnings", &recording.warnings);
         }
     }
-    // A file from elsewhere must not speak to the terminal.
+    // An untrusted file must not send control characters to the terminal.
     let is_unwanted = |character: char| character.is_control() && character != '\n';
     let text = sheet.render().replace(is_unwanted, "?");
     match headline {
-        Some(headline) => headline.paint_text(&text, look),
+        Some(headline) => headline.paint_text(&text, style),
         None => text,
     }
 }
 
 /// What fits one screen.
-fn add_screen(sheet: &mut Sheet, recording: &Recording, look: Look) {
+fn add_screen(sheet: &mut Sheet, recording: &Recording, style: Style) {
     let text = one_line::one_line(&heading::rehearsed(recording), sheet.text_width());
     sheet.section(heading::label(recording), [text]);
     let Some(ledger) = CardLedger::of_fullest(recording) else {
@@ -67,13 +67,13 @@ fn add_screen(sheet: &mut Sheet, recording: &Recording, look: Look) {
     );
     peak::add_parts(sheet, &ledger, "");
     add_others(sheet, &ledger, false);
-    peak::add_largest_line(sheet, &ledger, look);
-    peak::add_growth(sheet, &ledger, &ledger.growth(), look);
+    peak::add_largest_line(sheet, &ledger, style);
+    peak::add_growth(sheet, &ledger, &ledger.growth(), style);
     one_line::add(sheet, "warnings", &recording.warnings);
 }
 
 /// Adds the breakdown of the card on which most was allocated.
-pub(crate) fn add_breakdown(sheet: &mut Sheet, recording: &Recording, look: Look) {
+pub(crate) fn add_breakdown(sheet: &mut Sheet, recording: &Recording, style: Style) {
     let Some(ledger) = CardLedger::of_fullest(recording) else {
         return;
     };
@@ -81,20 +81,20 @@ pub(crate) fn add_breakdown(sheet: &mut Sheet, recording: &Recording, look: Look
     add_others(sheet, &ledger, true);
     if recording.about.source == Source::Snapshot {
         failures::add(sheet, &ledger);
-        lines::add(sheet, &ledger, look);
-        holders::add(sheet, &ledger, look);
+        lines::add(sheet, &ledger, style);
+        holders::add(sheet, &ledger, style);
         sheet.paragraph("not known", UNKNOWN);
         return;
     }
     stages::add(sheet, &ledger);
     let rule = ledger.rule_of_thumb();
     modules::add(sheet, &ledger, rule.as_ref());
-    lines::add(sheet, &ledger, look);
-    holders::add(sheet, &ledger, look);
+    lines::add(sheet, &ledger, style);
+    holders::add(sheet, &ledger, style);
     if let Some(rule) = &rule {
         formula::add(sheet, rule);
     }
-    growth::add(sheet, &ledger, look);
+    growth::add(sheet, &ledger, style);
 }
 
 /// The ranks of a job, or the other cards of a process.

@@ -1,7 +1,7 @@
-//! The modules that hold most at the peak, beside what the rule of thumb gives them.
+//! The modules that hold most at the peak, compared with the rule of thumb.
 //!
-//! Modules that differ in a number only (the layers of a transformer) are one row. Beginning with the outermost, the
-//! largest row is replaced by those inside it as long as there is room; what is small is one row together.
+//! Modules that differ only in a number (the layers of a transformer) share one row. Starting with the outermost modules,
+//! the largest row is replaced by the modules inside it as long as there is room; all small modules share one row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use ghostgpu_text::{Sheet, Table, human, shortened};
 
 const MOST_ROWS: usize = 7;
 
-/// Modules with less than one of so many of all bytes are small.
+/// A module is small if it has less than one part in this many of all bytes.
 const SMALL_MODULE: u64 = 100;
 
-/// Width of what stands beside a module's name in the table.
+/// Width of the columns next to a module's name in the table.
 const BESIDE_NAME: usize = 37;
 
 /// Modules of one pattern, with everything inside them.
@@ -23,9 +23,9 @@ const BESIDE_NAME: usize = 37;
 struct Pattern {
     exact_bytes: u64,
     rule_bytes: u64,
-    /// What is their own, without those inside.
+    /// What belongs to these modules themselves, without those inside.
     own: (u64, u64),
-    /// How many modules it stands for.
+    /// The paths of these modules.
     paths: BTreeSet<String>,
 }
 
@@ -86,12 +86,12 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger, rule: Option<&RuleOfTh
     sheet.table("where", &table);
 }
 
-/// Sums by pattern, and by every beginning of it.
+/// Sums by pattern, and by every prefix of it.
 fn patterns(held: &[(String, u64, u64)]) -> BTreeMap<String, Pattern> {
     let mut all: BTreeMap<String, Pattern> = BTreeMap::new();
     for (path, exact_bytes, rule_bytes) in held {
         let (mut pattern, mut real) = (String::new(), String::new());
-        // Very deep paths stop to matter here.
+        // Deeper parts of a path are not distinguished.
         let parts: Vec<&str> = path.splitn(16, '.').collect();
         for (at, part) in parts.iter().enumerate() {
             for (text, part) in [
@@ -121,7 +121,7 @@ fn starred(part: &str) -> &str {
     if is_number { "*" } else { part }
 }
 
-/// The rows to show, the largest first, and last what is small.
+/// The rows to show, the largest first; the small modules come last.
 fn rows(patterns: &BTreeMap<String, Pattern>, total: u64) -> Vec<Row> {
     let is_small = |row: &Row| row.exact_bytes < total / SMALL_MODULE;
     let mut rows = below(patterns, "");
@@ -183,7 +183,7 @@ fn sort(rows: &mut [Row]) {
     });
 }
 
-/// The patterns right inside one; those of the first part for the empty one.
+/// The patterns directly inside `parent`; the outermost ones if it is empty.
 fn below(patterns: &BTreeMap<String, Pattern>, parent: &str) -> Vec<Row> {
     let beginning = match parent {
         "" => String::new(),
@@ -201,7 +201,7 @@ fn below(patterns: &BTreeMap<String, Pattern>, parent: &str) -> Vec<Row> {
 
 fn row(pattern: &str, sum: &Pattern, is_open: bool) -> Row {
     let label = match sum.paths.first() {
-        // A number that does not vary is shown.
+        // A single path is shown with its number.
         Some(only) if sum.paths.len() == 1 => only.clone(),
         _ => format!("{pattern} ×{}", sum.paths.len()),
     };

@@ -1,4 +1,4 @@
-//! What came, went and stayed in each stage.
+//! What was allocated, freed and kept in each stage.
 
 use ghostgpu_ledger::{CardLedger, StageFlow, TrainingPart};
 use ghostgpu_recording::{Category, Stage};
@@ -6,7 +6,7 @@ use ghostgpu_recording::{Category, Stage};
 use super::lines::short_title;
 use ghostgpu_text::{Sheet, Table, human, human_in_few};
 
-/// Side rows are shown if they move at least one of so many bytes of the peak.
+/// Minor rows are shown if they allocate or free at least one part in this many of the peak.
 const SMALL_FLOW: u64 = 100;
 
 /// Width of the table with its last column.
@@ -16,7 +16,7 @@ pub(super) fn add(sheet: &mut Sheet, ledger: &CardLedger) {
     let stages = ledger.stages();
     let peak = ledger.peak().allocated_bytes;
     let headings = ["", ">came", ">went", ">stayed", ">peak", "mostly"];
-    // Narrow lines have no room for the last.
+    // Narrow lines have no room for the last column.
     let columns = if sheet.text_width() < WITH_MOSTLY {
         5
     } else {

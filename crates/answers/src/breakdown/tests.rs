@@ -4,16 +4,16 @@ use ghostgpu_recording::made_up::{ByHand, MadeUp, Origin, recording};
 use ghostgpu_recording::{Answer, CardMemory, Category, Recording, Stage};
 
 use super::*;
-use crate::look::{PLAIN, assert_fits_one_screen};
+use crate::style::{PLAIN, assert_fits_one_screen};
 
-const FULL: Look = Look {
+const FULL: Style = Style {
     detail: Detail::Everything,
     ..PLAIN
 };
 
 /// Both forms of the answer.
-fn shown(recording: &Recording, look: Look) -> String {
-    let with = |detail| breakdown_answer(recording, Look { detail, ..look });
+fn shown(recording: &Recording, style: Style) -> String {
+    let with = |detail| breakdown_answer(recording, Style { detail, ..style });
     let screen = with(Detail::Screen);
     assert_fits_one_screen(&screen);
     format!("{screen}\n--verbose\n{}", with(Detail::Everything))
@@ -34,7 +34,7 @@ fn a_training_with_adam() {
         ..Answer::default()
     });
     insta::assert_snapshot!(shown(&training, PLAIN));
-    let quiet = Look {
+    let quiet = Style {
         detail: Detail::Quiet,
         ..PLAIN
     };
@@ -121,11 +121,11 @@ pub fn a_leaking_transformer() -> Recording {
 
 #[test]
 fn a_transformer_whose_script_keeps_graphs() {
-    let look = Look {
+    let style = Style {
         current_dir: Some(std::path::Path::new("/home/me/job")),
         ..PLAIN
     };
-    insta::assert_snapshot!(shown(&a_leaking_transformer(), look));
+    insta::assert_snapshot!(shown(&a_leaking_transformer(), style));
 }
 
 #[test]

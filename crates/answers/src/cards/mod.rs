@@ -1,4 +1,4 @@
-//! On which cards does a job fit? The answer of `cards`, as plain data and as people read it.
+//! On which cards does a job fit? The answer of `cards`, as data and as text.
 
 mod text;
 
@@ -10,7 +10,7 @@ use ghostgpu_plan::cards::{OnOneCard, Question, Survey};
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::EXIT_DOES_NOT_FIT;
 
-/// A field that is added keeps the version; `docs/cards-json.md` describes them.
+/// Adding a field keeps the version; `docs/cards-json.md` describes them.
 const SCHEMA: &str = "ghostgpu.cards/1";
 
 /// The JSON document of `--json`; the text shows the same.
@@ -26,19 +26,19 @@ pub struct Cards {
     pub fits_on: usize,
     /// In the order of the catalogue, or of `--gpu`.
     pub cards: Vec<CardRow>,
-    /// Cards that were not come to before the command was interrupted.
+    /// Cards that were not reached before the command was interrupted.
     pub not_tried: Vec<String>,
     /// What others use of every card (`--reserve`).
     pub reserve_bytes: u64,
     pub torch: Option<String>,
     /// How often the job was rehearsed.
     pub rehearsals: usize,
-    /// Why every card was rehearsed by itself.
+    /// Why every card was rehearsed individually.
     pub rehearsed_alone_because: Option<&'static str>,
     pub exit_code: u8,
 }
 
-/// One card. Figures have the names and meanings that they have in the answer of `run`.
+/// One card. Figures have the same names and meanings as in the answer of `run`.
 #[derive(Clone, Debug, Serialize)]
 pub struct CardRow {
     pub name: String,
@@ -52,10 +52,10 @@ pub struct CardRow {
     pub needed_device_bytes: Option<u64>,
     pub needed_reserved_bytes: Option<u64>,
     pub headroom_bytes: Option<u64>,
-    /// How much the card has too little.
+    /// How much memory the card lacks.
     pub missing_bytes: Option<u64>,
     pub margin_bytes: u64,
-    /// The job was rehearsed on this card with its own memory; else it follows from rehearsals on cards like it.
+    /// The job was rehearsed on this card with its own memory; else the row follows from rehearsals on similar cards.
     pub rehearsed: bool,
 }
 
@@ -154,7 +154,7 @@ fn smallest(rows: &[CardRow], verdict: Verdict) -> Option<&CardRow> {
     rows.min_by_key(|row| row.total_bytes)
 }
 
-/// That of the best verdict that some card has.
+/// The exit code of the best verdict of any card.
 fn exit_code(rows: &[CardRow]) -> u8 {
     const BEST_FIRST: [Verdict; 7] = [
         Verdict::Fits,

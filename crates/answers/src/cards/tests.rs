@@ -3,7 +3,7 @@ use ghostgpu_plan::Smallest;
 use ghostgpu_plan::cards::FirstFailure;
 
 use super::*;
-use crate::look::{Detail, Look, PLAIN, assert_fits_one_screen};
+use crate::style::{Detail, PLAIN, Style, assert_fits_one_screen};
 
 /// A job that needs this much, and has been tried on every card.
 fn survey(needed_bytes: u64) -> Survey<'static> {
@@ -71,11 +71,11 @@ fn every_card_can_be_shown_and_the_verdict_alone() {
     let judged = answer.cards.iter();
     let judged = judged.filter(|row| row.verdict != Verdict::CannotRun);
     assert_eq!(table.lines().count(), judged.count() + 1);
-    let look = Look {
+    let style = Style {
         detail: Detail::Quiet,
         ..PLAIN
     };
-    insta::assert_snapshot!(answer.text(look, false));
+    insta::assert_snapshot!(answer.text(style, false));
 }
 
 #[test]

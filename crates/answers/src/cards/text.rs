@@ -1,4 +1,4 @@
-//! The cards as people read them: the smallest that fits, then a table.
+//! The cards as text: the smallest that fits, then a table.
 
 use std::collections::BTreeSet;
 
@@ -7,29 +7,29 @@ use ghostgpu_text::{Sheet, Table, counted, human, shortened};
 
 use super::{CardRow, Cards, smallest};
 use crate::headline::word;
-use crate::look::{Colour, Detail, Look};
+use crate::style::{Colour, Detail, Style};
 
-/// Rows that fit one screen beside what is said above and below them.
+/// How many rows fit on one screen, next to the text above and below them.
 const ROWS: usize = 14;
 
 /// How many of them are cards that the job does not fit on.
 const ROWS_BELOW: usize = 4;
 
-/// Width of everything beside the names, with the gaps.
+/// Width of all columns next to the names, with the gaps.
 const FIGURES_WIDTH: usize = 53;
 
-/// So much of a name that is too long stays at its beginning.
+/// How much of the beginning of a name is kept if it is too long.
 const NAME_BEGINNING: usize = 13;
 
 impl Cards {
     /// With `is_all`, every card is in the table.
-    pub fn text(&self, look: Look, is_all: bool) -> String {
+    pub fn text(&self, style: Style, is_all: bool) -> String {
         let (label, colour, lines) = self.headline();
-        let mut sheet = look.sheet();
-        match look.detail {
+        let mut sheet = style.sheet();
+        match style.detail {
             Detail::Quiet => {
                 sheet.section(label, [lines.join(": ")]);
-                return look.paint_label(label, colour, &sheet.render());
+                return style.paint_label(label, colour, &sheet.render());
             }
             Detail::Screen | Detail::Everything => {
                 for (index, line) in lines.iter().enumerate() {
@@ -38,7 +38,7 @@ impl Cards {
             }
         }
         self.beside(&mut sheet);
-        let is_all = is_all || look.detail == Detail::Everything;
+        let is_all = is_all || style.detail == Detail::Everything;
         let by_memory = self.by_memory();
         let shown = match is_all {
             true => by_memory.clone(),
@@ -47,12 +47,12 @@ impl Cards {
         let mut text = sheet.render();
         if !shown.is_empty() {
             text.push('\n');
-            text.push_str(&table(&shown, look.width));
+            text.push_str(&table(&shown, style.width));
         }
         if let Some(more) = what_is_left_out(&by_memory, &shown) {
             text.push_str(&format!("{more}\n"));
         }
-        look.paint_label(label, colour, &text)
+        style.paint_label(label, colour, &text)
     }
 
     fn headline(&self) -> (&'static str, Colour, Vec<String>) {
@@ -87,7 +87,7 @@ impl Cards {
         }
     }
 
-    /// What is to be said before the table.
+    /// The text before the table.
     fn beside(&self, sheet: &mut Sheet) {
         let tight = smallest(&self.cards, Verdict::FitsTightly);
         let fitting = smallest(&self.cards, Verdict::Fits);
@@ -162,7 +162,7 @@ impl Cards {
         rows.filter(|row| row.verdict != Verdict::CannotRun)
     }
 
-    /// Those that can run, by memory; of a few cards all.
+    /// The cards that can run the job, by memory; all cards if there are few.
     fn by_memory(&self) -> Vec<&CardRow> {
         let mut rows: Vec<&CardRow> = match self.cards.len() <= ROWS {
             true => self.cards.iter().collect(),

@@ -1,4 +1,4 @@
-//! What candidates came to, in the words of the answer.
+//! The outcomes of candidates, as sentences of the answer.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::gpus::short_name;
 use crate::largest_batch::place_in_words;
 use crate::plan::PlanAnswer;
 
-/// More lines are counted, not shown.
+/// How many lines are shown; the others are only counted.
 const SHOWN_LINES: usize = 3;
 
 /// The script and its arguments, as the user types them.
@@ -170,7 +170,7 @@ fn what(made: &Made, advised: Option<String>, catalogue: &Catalogue) -> String {
     }
 }
 
-/// What to type or write; none where the advice itself says it.
+/// What to type or write; `None` if the advice itself says it.
 fn command(made: &Made, typed: &Typed, catalogue: &Catalogue) -> Option<String> {
     let script = typed.command();
     Some(match made {
@@ -205,7 +205,7 @@ fn command(made: &Made, typed: &Typed, catalogue: &Catalogue) -> Option<String> 
     })
 }
 
-/// What was changed, where it is not the command that says so.
+/// What was changed, if the command does not say so.
 fn did(made: &Made, catalogue: &Catalogue) -> Option<String> {
     Some(match made {
         Made::Code {
@@ -281,7 +281,7 @@ fn place_of(place: &OutOfMemory, catalogue: &Catalogue) -> String {
     }
 }
 
-/// Why a run ended that did not run out of memory. An exception is told in the script's own words.
+/// Why a run failed other than for lack of memory. An exception keeps the script's own message.
 fn why_it_ended(reason: &Reason, catalogue: &Catalogue) -> String {
     match reason {
         Reason::TimedOut => say!(catalogue, "ended-too-slow"),

@@ -3,7 +3,7 @@
 use ghostgpu_explain::{Amount, Catalogue, FigureValue, Figures, NamedFigure, say};
 use ghostgpu_text::grouped;
 
-/// Those that any kind of message may give, as far as this one does.
+/// The figures that any kind of message may have.
 pub(super) fn common(figures: &Figures, catalogue: &Catalogue) -> Vec<(String, Amount)> {
     let named = [
         ("figure-asked-for", figures.requested),
@@ -18,11 +18,11 @@ pub(super) fn common(figures: &Figures, catalogue: &Catalogue) -> Vec<(String, A
         .collect()
 }
 
-/// One that only some messages give.
+/// A figure that only some messages have.
 pub(super) fn in_words(figure: &NamedFigure, catalogue: &Catalogue) -> String {
     let value = match &figure.value {
         FigureValue::Amount(amount) => amount.to_string(),
-        // A number that is a name has no thousands.
+        // A number that is an identifier gets no thousands separators.
         FigureValue::Count(number) if figure.name == "process" || figure.name == "worker" => {
             number.to_string()
         }
@@ -33,7 +33,7 @@ pub(super) fn in_words(figure: &NamedFigure, catalogue: &Catalogue) -> String {
     say!(catalogue, "figure", name = name, value = value)
 }
 
-/// The names of figures are part of the JSON, and stay; people read them in their language.
+/// A figure's name in the reader's language. The names in JSON stay the same.
 fn name_of(name: &str, catalogue: &Catalogue) -> String {
     let id = match name {
         "library" => "figure-library",

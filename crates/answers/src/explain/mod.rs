@@ -14,9 +14,9 @@ pub use rehearsed::Rehearsed;
 use serde::Serialize;
 
 use crate::in_json;
-use crate::look::{Detail, Look};
+use crate::style::{Detail, Style};
 
-/// A field that is added keeps the version; `docs/explain-json.md` describes them.
+/// Adding a field keeps the version; `docs/explain-json.md` describes them.
 const SCHEMA: &str = "ghostgpu.explain/1";
 
 /// The JSON document; the text shows the same.
@@ -40,10 +40,10 @@ struct LogSummary<'a> {
     memory_prints: &'a [Series],
 }
 
-/// What text and document are made from.
+/// What the text and the document contain.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
-    /// In whose language the text is; that of the explanation.
+    /// The language of the text, which is that of the explanation.
     pub catalogue: &'a Catalogue,
     pub log: &'a Log,
     pub explanation: &'a Explanation,
@@ -51,12 +51,12 @@ pub struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// As much as is asked for.
-    pub fn text(&self, look: Look) -> String {
-        match look.detail {
-            Detail::Quiet => short::headline(self).alone(look),
-            Detail::Screen => short::short_text(self, look),
-            Detail::Everything => text::full_text(self, look),
+    /// The text in the requested detail.
+    pub fn text(&self, style: Style) -> String {
+        match style.detail {
+            Detail::Quiet => short::headline(self).alone(style),
+            Detail::Screen => short::short_text(self, style),
+            Detail::Everything => text::full_text(self, style),
         }
     }
 

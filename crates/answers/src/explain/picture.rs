@@ -1,11 +1,11 @@
-//! A card as a bar of characters, which needs neither colour nor more than ASCII.
+//! A card as a bar of ASCII characters, without colour.
 
 use ghostgpu_explain::{Account, Amount, Catalogue, PartName, say};
 
 /// Width of the bar between its ends.
 const WIDTH: u64 = 60;
 
-/// The bar, and below it what was asked for, at the same scale; nothing where sizes are missing.
+/// The bar, and below it the request at the same scale; empty if sizes are missing.
 pub fn picture(account: &Account, requested: Option<Amount>, catalogue: &Catalogue) -> Vec<String> {
     let Some(total) = account.total.filter(|total| total.bytes > 0) else {
         return Vec::new();
@@ -17,7 +17,7 @@ pub fn picture(account: &Account, requested: Option<Amount>, catalogue: &Catalog
     for part in &account.parts {
         end += part.size.bytes;
         let cells = cells_of(end, scale).saturating_sub(bar.len() as u64);
-        // A part that is there is seen, if there is room.
+        // A part that is not empty gets at least one character, if there is room.
         let cells = cells.max(u64::from(part.size.bytes > 0 && (bar.len() as u64) < WIDTH));
         bar.extend(std::iter::repeat_n(mark(part.name), cells as usize));
     }

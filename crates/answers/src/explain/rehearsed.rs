@@ -1,4 +1,4 @@
-//! What rehearsals said about advice.
+//! The results of rehearsing advice, for the answer.
 
 use ghostgpu_explain::{Advice, Candidate, Catalogue, Effect, Unhelpful, say};
 use serde::Serialize;
@@ -9,20 +9,20 @@ use ghostgpu_text::{Sheet, grouped, human};
 use super::ways;
 use crate::plan::{Candidate as Way, PlanAnswer, StoppedBecause};
 
-/// All that was tried.
+/// Everything that was rehearsed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Rehearsed {
     pub card: String,
     pub total_bytes: u64,
-    /// On what the choice of the card rests, and what else was assumed.
+    /// Why this card was chosen, and other assumptions.
     pub assumptions: Vec<String>,
     pub as_it_is: AsItIs,
-    /// Tricks that make it fit, as `ghostgpu plan` finds them; none where the script fits as it is, or fails.
+    /// The answer of `ghostgpu plan`; `None` if the script fits as it is, or fails.
     pub plan: Option<PlanAnswer>,
-    /// Other advice, and tricks for themselves.
+    /// Other advice, and single tricks.
     pub works: Vec<Works>,
     pub fails: Vec<Fails>,
-    /// Advice that no dry run can try, or that found nothing to change; each says why.
+    /// Advice that cannot be rehearsed, or that found nothing to change; each says why.
     pub not_rehearsed: Vec<Advice>,
 }
 
@@ -33,9 +33,9 @@ pub enum AsItIs {
     Fits {
         #[serde(flatten)]
         peaks: Peaks,
-        /// The script was stopped after so many steps.
+        /// The number of steps after which the rehearsal ended the script, if it did.
         stopped_after_steps: Option<u64>,
-        /// By how much its memory grew with every step, if it did.
+        /// By how much its memory grew per step, if it did.
         grows_by_bytes: Option<u64>,
     },
     DoesNotFit {
@@ -53,11 +53,11 @@ pub struct Works {
     pub what: String,
     pub command: String,
     pub effect: Effect,
-    /// What was changed, where it is not the command that says so.
+    /// What was changed, if the command does not say so.
     pub did: Option<String>,
     #[serde(flatten)]
     pub peaks: Peaks,
-    /// Of the card with which it works.
+    /// The memory of the card on which it works.
     pub total_bytes: u64,
     pub is_other_card: bool,
     /// The kind of advice it is.
@@ -65,7 +65,7 @@ pub struct Works {
     pub candidate: Option<Candidate>,
 }
 
-/// Advice that was tried in vain.
+/// Advice that did not help.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fails {
     pub what: String,
@@ -73,7 +73,7 @@ pub struct Fails {
 }
 
 impl Rehearsed {
-    /// What changes least comes first, and what costs money last.
+    /// Sorts what works: the smallest changes first, other cards last.
     pub fn rank(&mut self) {
         self.works.sort_by_key(|works| {
             let effect = match works.effect {
@@ -86,19 +86,19 @@ impl Rehearsed {
         });
     }
 
-    /// A rehearsal has shown that this helps, whatever the log alone suggests.
+    /// Whether a rehearsal has shown that this helps, although the log alone suggests otherwise.
     pub fn contradicts(&self, unhelpful: &Unhelpful) -> bool {
         let mut working = self.works.iter().map(|works| works.candidate);
         unhelpful.candidate.is_some() && working.any(|candidate| candidate == unhelpful.candidate)
     }
 
-    /// The script fits as it is, or with something that was tried.
+    /// Whether the script fits as it is, or with something that was rehearsed.
     pub fn has_answer(&self) -> bool {
         let has_plan = self.best_way().is_some();
         has_plan || !self.works.is_empty() || matches!(self.as_it_is, AsItIs::Fits { .. })
     }
 
-    /// The command's own.
+    /// The exit code of the command.
     pub fn exit_code(&self) -> u8 {
         match &self.plan {
             Some(plan) if plan.stopped == StoppedBecause::Interrupted => plan.exit_code,
@@ -181,7 +181,7 @@ impl Rehearsed {
         sheet.list(&label("label-assumes"), &self.assumptions);
     }
 
-    /// What became of the script without any change.
+    /// The result of the script without any change, as a sentence.
     pub fn as_it_is(&self, catalogue: &Catalogue) -> String {
         match &self.as_it_is {
             AsItIs::Fits {

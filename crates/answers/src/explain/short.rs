@@ -1,4 +1,4 @@
-//! The explanation on one screen: what ran out, who had it, why, and what to do first.
+//! The explanation on one screen: what ran out, what used it, why, and what to do first.
 
 use ghostgpu_explain::{Advice, Catalogue, Explanation, Kind, PartName, say};
 use ghostgpu_text::{Sheet, columns, human, shortened, wrap};
@@ -10,18 +10,18 @@ use super::rehearsed::{AsItIs, Rehearsed, Works};
 use super::text::{device_name, listed, ranks_in_words, title, where_it_failed};
 use super::ways;
 use crate::headline::Headline;
-use crate::look::{Colour, Look};
 use crate::one_line::one_line;
+use crate::style::{Colour, Style};
 
-/// Things to do that are shown.
+/// How many pieces of advice are shown.
 const MOST_ADVICE: usize = 3;
-/// Lines for the situation and its reasons; a reason that has no room is left to `--verbose`.
+/// Lines for the situation and its reasons; reasons without room are shown only by `--verbose`.
 const MOST_REASONS: usize = 4;
-/// The same where rehearsals have more to say.
+/// The same if there are rehearsals to show.
 const MOST_REASONS_WITH_REHEARSALS: usize = 3;
 /// Lines for one command.
 const MOST_COMMAND_LINES: usize = 2;
-/// Commands stand this far to the right.
+/// The indentation of commands.
 const INDENT: usize = 3;
 
 /// The first line, which is all that `--quiet` shows.
@@ -32,7 +32,7 @@ pub fn headline(answer: &Answer) -> Headline {
     }
 }
 
-/// What ran out, with the figures that say so where there are some.
+/// What ran out, with its figures if there are any.
 fn ran_out(explanation: &Explanation, catalogue: &Catalogue) -> Headline {
     let finding = &explanation.finding;
     let figures = &finding.figures;
@@ -86,12 +86,12 @@ fn outcome(rehearsed: &Rehearsed, catalogue: &Catalogue) -> Headline {
     }
 }
 
-pub fn short_text(answer: &Answer, look: Look) -> String {
-    let mut sheet = look.sheet();
+pub fn short_text(answer: &Answer, style: Style) -> String {
+    let mut sheet = style.sheet();
     let (explanation, catalogue) = (answer.explanation, answer.catalogue);
     let ran_out = ran_out(explanation, catalogue);
     ran_out.add(&mut sheet);
-    place(&mut sheet, explanation, look, catalogue);
+    place(&mut sheet, explanation, style, catalogue);
     if answer.rehearsed.is_none() {
         card(&mut sheet, explanation, catalogue);
         figures(&mut sheet, explanation, catalogue);
@@ -107,22 +107,22 @@ pub fn short_text(answer: &Answer, look: Look) -> String {
         catalogue,
     );
     match answer.rehearsed {
-        Some(rehearsed) => add_rehearsed(&mut sheet, rehearsed, look, catalogue),
-        None => advice(&mut sheet, &explanation.advice, look, catalogue),
+        Some(rehearsed) => add_rehearsed(&mut sheet, rehearsed, style, catalogue),
+        None => advice(&mut sheet, &explanation.advice, style, catalogue),
     }
     more(&mut sheet, answer);
-    ran_out.paint(&sheet, look)
+    ran_out.paint(&sheet, style)
 }
 
-fn place(sheet: &mut Sheet, explanation: &Explanation, look: Look, catalogue: &Catalogue) {
+fn place(sheet: &mut Sheet, explanation: &Explanation, style: Style, catalogue: &Catalogue) {
     let width = sheet.text_width();
     let lines = where_it_failed(explanation, catalogue)
         .into_iter()
-        .map(|line| shortened(&from_here(&line, look), width, width / 2));
+        .map(|line| shortened(&from_here(&line, style), width, width / 2));
     sheet.section(&say!(catalogue, "label-at"), lines);
 }
 
-/// Who had the card's memory.
+/// What used the card's memory.
 fn card(sheet: &mut Sheet, explanation: &Explanation, catalogue: &Catalogue) {
     let account = &explanation.account;
     let drawn = picture(account, None, catalogue);
@@ -146,7 +146,7 @@ fn card(sheet: &mut Sheet, explanation: &Explanation, catalogue: &Catalogue) {
     sheet.section(&say!(catalogue, "label-card"), lines);
 }
 
-/// Parts with two blanks between them, as many on a line as there is room for.
+/// Parts separated by two spaces, as many on a line as there is room for.
 fn wrap_parts(parts: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
@@ -161,7 +161,7 @@ fn wrap_parts(parts: &[String], width: usize) -> Vec<String> {
     lines
 }
 
-/// Figures of messages that account for no card, on one line.
+/// The figures of messages that do not describe a card's memory, on one line.
 fn figures(sheet: &mut Sheet, explanation: &Explanation, catalogue: &Catalogue) {
     if explanation.account.total.is_some() {
         return;
@@ -178,7 +178,7 @@ fn figures(sheet: &mut Sheet, explanation: &Explanation, catalogue: &Catalogue) 
     }
 }
 
-/// The likeliest situation, and the figures that say so.
+/// The most likely situation, and its reasons.
 fn why(sheet: &mut Sheet, explanation: &Explanation, is_short: bool, catalogue: &Catalogue) {
     let Some(first) = explanation.situations.first() else {
         return;
@@ -199,7 +199,7 @@ fn why(sheet: &mut Sheet, explanation: &Explanation, is_short: bool, catalogue: 
     sheet.section(&say!(catalogue, "label-why"), lines);
 }
 
-fn advice(sheet: &mut Sheet, all: &[Advice], look: Look, catalogue: &Catalogue) {
+fn advice(sheet: &mut Sheet, all: &[Advice], style: Style, catalogue: &Catalogue) {
     let first = all.iter().take(MOST_ADVICE).enumerate();
     let lines: Vec<String> = first
         .flat_map(|(index, each)| {
@@ -210,15 +210,15 @@ fn advice(sheet: &mut Sheet, all: &[Advice], look: Look, catalogue: &Catalogue) 
                 what = each.what,
                 effect = each.effect.words(catalogue)
             );
-            let command = from_here(&each.command, look);
+            let command = from_here(&each.command, style);
             with_command(&text, &command, sheet.text_width())
         })
         .collect();
     sheet.section(&say!(catalogue, "label-do-first"), lines);
 }
 
-/// What was rehearsed: the script as it is, the three best ways, what else works, and what did not help.
-fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue: &Catalogue) {
+/// What was rehearsed: the script as it is, the three best combinations, what else works, and what did not help.
+fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, style: Style, catalogue: &Catalogue) {
     let width = sheet.text_width();
     let text = say!(
         catalogue,
@@ -243,7 +243,7 @@ fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue
             let lines = (!names.is_empty()).then(|| one_line(&names, width));
             sheet.section(&say!(catalogue, "label-also-works"), lines);
         }
-        _ => works(sheet, rehearsed, look, catalogue),
+        _ => works(sheet, rehearsed, style, catalogue),
     }
     if !rehearsed.fails.is_empty() {
         let names: Vec<&str> = rehearsed
@@ -256,14 +256,14 @@ fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue
     }
 }
 
-/// The three best pieces of advice, where there is no plan.
-fn works(sheet: &mut Sheet, rehearsed: &Rehearsed, look: Look, catalogue: &Catalogue) {
+/// The three best pieces of advice, if there is no plan.
+fn works(sheet: &mut Sheet, rehearsed: &Rehearsed, style: Style, catalogue: &Catalogue) {
     let width = sheet.text_width();
     let best = rehearsed.works.iter().take(MOST_ADVICE).enumerate();
     let mut lines: Vec<String> = best
         .flat_map(|(index, works)| {
             let text = format!("{}. {}", index + 1, in_words(works, catalogue));
-            with_command(&text, &from_here(&works.command, look), width)
+            with_command(&text, &from_here(&works.command, style), width)
         })
         .collect();
     if !rehearsed.has_answer() {
@@ -283,25 +283,25 @@ fn in_words(works: &Works, catalogue: &Catalogue) -> String {
     )
 }
 
-/// A text in which files below the current folder are named relative to it.
-fn from_here(text: &str, look: Look) -> String {
-    let folder = look.current_dir.and_then(|folder| folder.to_str());
+/// The text with files below the current folder named relative to it.
+fn from_here(text: &str, style: Style) -> String {
+    let folder = style.current_dir.and_then(|folder| folder.to_str());
     match folder.filter(|folder| folder.len() > 1) {
         Some(folder) => text.replace(&format!("{folder}/"), ""),
         None => text.to_owned(),
     }
 }
 
-/// A thing to do on one line, and below it the command or the code.
+/// A piece of advice on one line, with its command or code below.
 fn with_command(text: &str, command: &str, width: usize) -> Vec<String> {
     let room = width - INDENT;
-    // A remark behind the command is left to `--verbose` where there is no room for it.
+    // If there is no room for a remark after the command, only `--verbose` shows it.
     let command = match columns(command) <= room {
         true => command,
         false => command.split("   #").next().unwrap_or(command).trim_end(),
     };
     let mut lines = vec![one_line(text, width)];
-    // Room for the sign that a shell reads on.
+    // Room for the shell's line continuation.
     let continued = if is_for_a_shell(command) { " \\" } else { "" };
     let mut wrapped = match columns(command) <= room {
         true => vec![command.to_owned()],
@@ -327,7 +327,7 @@ fn with_command(text: &str, command: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Whether a line is typed into a shell, not into a script.
+/// Whether a line is for a shell and not for a script.
 fn is_for_a_shell(command: &str) -> bool {
     let first = command.split_whitespace().next().unwrap_or_default();
     let is_variable = first.split_once('=').is_some_and(|(name, _)| {
@@ -337,7 +337,7 @@ fn is_for_a_shell(command: &str) -> bool {
     is_variable || ["ghostgpu", "python", "torchrun", "pip"].contains(&first)
 }
 
-/// What `--verbose` has beside this.
+/// What `--verbose` shows in addition.
 fn more(sheet: &mut Sheet, answer: &Answer) {
     let (explanation, catalogue) = (answer.explanation, answer.catalogue);
     let counted = |count: usize, id: &str| (count > 0).then(|| say!(catalogue, id, count = count));

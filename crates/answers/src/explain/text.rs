@@ -7,11 +7,11 @@ use ghostgpu_explain::{
 use super::Answer;
 use super::figures::{common, in_words};
 use super::picture::{mark, picture};
-use crate::look::{Colour, Look};
+use crate::style::{Colour, Style};
 use ghostgpu_text::{Sheet, Table, grouped, human};
 
-pub fn full_text(answer: &Answer, look: Look) -> String {
-    let mut sheet = look.sheet();
+pub fn full_text(answer: &Answer, style: Style) -> String {
+    let mut sheet = style.sheet();
     let (explanation, catalogue) = (answer.explanation, answer.catalogue);
     let finding = &explanation.finding;
     let label = |id: &str| say!(catalogue, id);
@@ -40,7 +40,7 @@ pub fn full_text(answer: &Answer, look: Look) -> String {
         .collect();
     sheet.list(&label("label-does-not-help"), &unhelpful);
     others(&mut sheet, answer);
-    look.paint_label(&label("label-ran-out"), Colour::Bad, &sheet.render())
+    style.paint_label(&label("label-ran-out"), Colour::Bad, &sheet.render())
 }
 
 /// What ran out, in words.
@@ -127,7 +127,7 @@ pub fn where_it_failed(explanation: &Explanation, catalogue: &Catalogue) -> Vec<
     });
     let frame = finding.traceback.as_ref().and_then(|found| found.place());
     if let Some(frame) = frame {
-        // A number that is a name has no thousands.
+        // A number that is an identifier gets no thousands separators.
         let line = frame.line.to_string();
         let place = match frame.function.is_empty() {
             true => say!(catalogue, "place-at", file = frame.file, line = line),
@@ -175,12 +175,12 @@ pub fn where_it_failed(explanation: &Explanation, catalogue: &Catalogue) -> Vec<
     lines
 }
 
-/// What stands between the parts of a list.
+/// The separator between the items of a list.
 pub fn listed(catalogue: &Catalogue) -> String {
     spaced(&say!(catalogue, "list-comma"))
 }
 
-/// A full-width sign brings its own space.
+/// A full-width sign already includes a space.
 fn spaced(sign: &str) -> String {
     match sign.is_ascii() {
         true => format!("{sign} "),
@@ -246,7 +246,7 @@ fn card(sheet: &mut Sheet, explanation: &Explanation, catalogue: &Catalogue) {
     sheet.paragraph(&say!(catalogue, "label-adds-up"), &text);
 }
 
-/// `GPU 0`, or what a card without a number is called.
+/// `GPU 0`, or `otherwise` for a card without a number.
 pub fn device_name(device: Option<u32>, otherwise: &str, catalogue: &Catalogue) -> String {
     match device {
         Some(device) => format!("GPU {device}"),
@@ -254,7 +254,7 @@ pub fn device_name(device: Option<u32>, otherwise: &str, catalogue: &Catalogue) 
     }
 }
 
-/// Figures of messages that account for no card.
+/// The figures of messages that do not describe a card's memory.
 fn figures(sheet: &mut Sheet, finding: &Finding, catalogue: &Catalogue) {
     let figures = &finding.figures;
     let has_picture = finding.kind.is_caching_allocator() && figures.total.is_some();
@@ -395,7 +395,7 @@ mod tests {
     use super::super::rehearsed::tests::{rehearsed, works};
     use super::super::rehearsed::{AsItIs, Fails, Rehearsed};
     use super::*;
-    use crate::look::{Detail, PLAIN, assert_fits_one_screen};
+    use crate::style::{Detail, PLAIN, assert_fits_one_screen};
     use ghostgpu_explain::Effect;
     use ghostgpu_explain::{Language, Reader, explain};
 
@@ -414,7 +414,7 @@ mod tests {
             explanation: &explanation,
             rehearsed,
         };
-        let with = |detail| answer.text(Look { detail, ..PLAIN });
+        let with = |detail| answer.text(Style { detail, ..PLAIN });
         assert_eq!(with(Detail::Quiet).lines().count(), 1);
         let screen = with(Detail::Screen);
         assert_fits_one_screen(&screen);
@@ -445,7 +445,7 @@ unallocated.",
             explanation: &explanation,
             rehearsed: None,
         };
-        let with = |detail| answer.text(Look { detail, ..PLAIN });
+        let with = |detail| answer.text(Style { detail, ..PLAIN });
         let screen = with(Detail::Screen);
         for line in screen.lines() {
             assert!(ghostgpu_text::columns(line) <= 80, "{line}");
@@ -454,7 +454,7 @@ unallocated.",
         insta::assert_snapshot!(format!("{screen}\n--verbose\n{}", with(Detail::Everything)));
     }
 
-    /// A catalogue without words: letters that are left come from the log, a command or a unit.
+    /// With a catalogue of empty texts, all remaining letters come from the log, a command or a unit.
     #[test]
     fn labels_and_lines_come_from_the_catalogue() {
         let source: String = Language::English
@@ -478,12 +478,12 @@ unallocated.",
             rehearsed: None,
         };
         for detail in [Detail::Quiet, Detail::Screen, Detail::Everything] {
-            let look = Look {
+            let style = Style {
                 detail,
                 width: 2000,
                 ..PLAIN
             };
-            let mut text = answer.text(look);
+            let mut text = answer.text(style);
             let commands = explanation
                 .advice
                 .iter()

@@ -1,4 +1,4 @@
-//! A plan inside an explanation: the ways in which the script fits, and the command that trains with the best.
+//! A plan as part of an explanation: the combinations with which the script fits, and the command for the best one.
 
 use ghostgpu_explain::{Catalogue, Effect, say};
 use ghostgpu_text::{Sheet, human, wrap};
@@ -7,13 +7,13 @@ use ghostgpu_tricks::Numerics;
 use crate::fits::next::{quoted, wrapped};
 use crate::plan::{Candidate, PlanAnswer};
 
-/// Ways that a screen shows.
+/// How many combinations one screen shows.
 const MOST_WAYS: usize = 3;
 
-/// Lines for one of them.
+/// How many lines one of them takes at most.
 const MOST_LINES: usize = 2;
 
-/// The best ways, and what to type for the first.
+/// Adds the best combinations, and the command for the first.
 pub fn add_best(sheet: &mut Sheet, plan: &PlanAnswer, catalogue: &Catalogue) {
     let width = sheet.text_width();
     let ways = plan.ways().take(MOST_WAYS).enumerate();
@@ -27,7 +27,7 @@ pub fn add_best(sheet: &mut Sheet, plan: &PlanAnswer, catalogue: &Catalogue) {
     add_command(sheet, plan, catalogue);
 }
 
-/// All ways, with what each does.
+/// Adds all combinations, with what each does.
 pub fn add_all(sheet: &mut Sheet, plan: &PlanAnswer, catalogue: &Catalogue) {
     let lines: Vec<String> = plan
         .ways()
@@ -54,7 +54,7 @@ pub fn add_all(sheet: &mut Sheet, plan: &PlanAnswer, catalogue: &Catalogue) {
     add_command(sheet, plan, catalogue);
 }
 
-/// How many ways [`add_best`] does not show.
+/// How many combinations [`add_best`] does not show.
 pub fn not_shown(plan: &PlanAnswer) -> usize {
     plan.ways().count().saturating_sub(MOST_WAYS)
 }

@@ -1,4 +1,4 @@
-//! From a run, the answer to "does it fit?". Its type is the recording's, which carries it to the page.
+//! Makes the answer to "does it fit?" from a run. Its type belongs to the recording, which carries it to the page.
 
 use ghostgpu_cost::{Rates, step_time};
 use ghostgpu_device::DeviceSheet;
@@ -12,14 +12,14 @@ use ghostgpu_whatif::PeakRanges;
 
 pub use ghostgpu_recording::Answer;
 
-/// A field that is added keeps the version; one that changes its meaning or goes raises it.
+/// Adding a field keeps the version; changing the meaning of a field or removing one raises it.
 const SCHEMA: &str = "ghostgpu.run/1";
 
-/// What is known about the memory that the job needs.
+/// What is known about the job's need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Need {
     Found(Smallest),
-    /// Nobody asked how much less would be enough than the job took.
+    /// No smaller memory than the run used was searched for.
     NotLookedFor {
         took: Smallest,
         because: String,
@@ -30,7 +30,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// What is known to be enough.
+    /// The smallest memory that is known to be enough.
     pub fn smallest(&self) -> Option<&Smallest> {
         match self {
             Self::Found(smallest) | Self::NotLookedFor { took: smallest, .. } => Some(smallest),
@@ -50,23 +50,23 @@ impl From<ghostgpu_plan::Need> for Need {
     }
 }
 
-/// What the answer needs to know beside the run itself.
+/// What the answer needs to know besides the run itself.
 #[derive(Clone, Debug)]
 pub struct Circumstances<'a> {
     /// The cards of the run; all alike, at least one.
     pub card: &'a DeviceSheet,
     pub card_count: usize,
-    /// What others hold of every card.
+    /// What others use of every card.
     pub reserve_bytes: u64,
-    /// What is known of torch before the run, for runs in which nobody reports it.
+    /// What is known about torch before the run, in case no process reports it.
     pub torch_version: Option<&'a str>,
     pub torch_cuda: Option<&'a str>,
-    /// Sentences about the card and the versions, known before the run.
+    /// Assumptions about the card and the versions, known before the run.
     pub assumptions: &'a [String],
 }
 
 impl<'a> Circumstances<'a> {
-    /// What is known of a job before it runs.
+    /// What is known about a job before it runs.
     pub fn of(prepared: &'a Prepared) -> Self {
         let torch = prepared.torch.as_ref();
         Self {
@@ -80,7 +80,7 @@ impl<'a> Circumstances<'a> {
     }
 }
 
-/// What a run says, with what the job needs.
+/// The answer of a run, with the job's need.
 pub fn answer(
     run: &Run,
     judgement: Judgement,
@@ -99,7 +99,7 @@ pub fn answer(
     let peaks = || findings.processes.iter().flat_map(|process| &process.peaks);
     let peak_allocated_bytes = or_zero_if_unused(run, findings.peak_allocated_bytes());
     let peak_reserved_bytes = or_zero_if_unused(run, findings.peak_reserved_bytes());
-    // What CUDA took beyond the card's end is not in use on any card.
+    // A card cannot hold more than it has, even if CUDA's context and libraries took more here.
     let on_card = |bytes: u64| bytes.min(run.capacity_bytes.unwrap_or(u64::MAX));
     let peak_device_bytes = on_card(findings.peak_device_bytes());
     let comfortable_device_bytes = need
@@ -192,7 +192,7 @@ pub fn answer(
         script_exit_code: run.ending.shell_code(),
         exit_code: match (verdict.exit_code(), run.ranks_trouble()) {
             (Some(code), _) => code,
-            // A mistake that the launcher's own code says nothing about.
+            // A failure that the launcher's exit code does not show.
             (None, Some(_)) => EXIT_FAILURE,
             (None, None) => run.ending.shell_code(),
         },
@@ -201,13 +201,13 @@ pub fn answer(
     }
 }
 
-/// To two digits: more would look like knowledge.
+/// The predicted time of a step, to two significant digits: more would suggest a precision that it does not have.
 fn predicted_step_seconds(findings: &Findings, card: &DeviceSheet) -> Option<f64> {
     let time = step_time(findings.main_work()?, &Rates::of(card));
     format!("{:.1e}", time.seconds).parse().ok()
 }
 
-/// Adds that the peaks depend on where the driver puts segments.
+/// Adds that the peaks depend on where the driver places segments.
 pub fn add_peak_ranges(answer: &mut Answer, ranges: &PeakRanges) {
     answer.peak_allocated_range_bytes = Some(ranges.allocated_bytes);
     answer.peak_reserved_range_bytes = Some(ranges.reserved_bytes);
@@ -229,7 +229,7 @@ pub fn add_peak_ranges(answer: &mut Answer, ranges: &PeakRanges) {
     ));
 }
 
-/// How much memory hangs on sizes that depend on values, as a sentence.
+/// How much memory depends on assumed sizes, as a sentence.
 pub fn assumed_sizes_in_words(sizes: &AssumedSizes) -> String {
     let AssumedSizes {
         lines,
@@ -248,7 +248,7 @@ pub fn assumed_sizes_in_words(sizes: &AssumedSizes) -> String {
         true => (&half, &most),
         false => (&most, &half),
     };
-    // The figures come first: one screen shows the beginning of a sentence.
+    // The figures come first, because one screen shows only the beginning of a sentence.
     format!("between {low} and {high} allocated, assumed {most}: sizes at {lines} depend on values")
 }
 
@@ -313,7 +313,7 @@ fn assumptions(run: &Run, circumstances: &Circumstances) -> Vec<String> {
     sentences
 }
 
-/// Whose figures these are, where several processes used the cards.
+/// Which process is shown, if several used the cards.
 fn several_processes(findings: &Findings) -> Option<String> {
     let users = findings.card_user_count();
     let main = findings.main_process().filter(|_| users > 1)?;
@@ -322,7 +322,7 @@ fn several_processes(findings: &Findings) -> Option<String> {
     let others = others.max().unwrap_or(0);
     let mut own = findings.process_use.iter();
     let was_there = own.any(|each| each.process == main.pid && each.at_card_peak_bytes > 0);
-    // The name comes first: one screen shows the beginning of a sentence.
+    // The name comes first, because one screen shows only the beginning of a sentence.
     let shown = match &main.script {
         Some(name) => format!("{name} is shown, the largest of {users} processes"),
         None => format!("the largest of {users} processes is shown"),

@@ -1,10 +1,10 @@
-//! What of a training was rehearsed, and what was not reached.
+//! Which parts of a training were rehearsed, and which were not reached.
 
 use ghostgpu_session::{Covered, NotReached, TrainingPart};
 
 use crate::fits::Answer;
 
-/// How much is said of each part.
+/// How much is said about each part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Words {
     All,
@@ -17,7 +17,7 @@ pub fn covered(answer: &Answer) -> String {
     parts(answer, Words::All).join(", ")
 }
 
-/// The same on one line: without sizes if that is too long, and with as many parts as have room.
+/// The same on one line: without sizes if it is too long, and with as many parts as there is room for.
 pub fn covered_in_one_line(answer: &Answer, width: usize) -> String {
     let all = covered(answer);
     match all.chars().count() <= width {
@@ -115,7 +115,7 @@ fn steps(count: &str) -> String {
 
 fn with(words: &str, detail: &str) -> String {
     match detail {
-        // "batches of" nothing known.
+        // Without a detail, "batches of" becomes "batches".
         "" => words.trim_end_matches(" of").to_owned(),
         detail => format!("{words} {detail}"),
     }

@@ -7,8 +7,8 @@ use crate::fits::Answer;
 use crate::growth::Scaling;
 use ghostgpu_rehearse::Memory;
 
-/// How many lines, operators and holders the answer names: those that matter, since each holder brings its
-/// stack along. `ghostgpu report --to json` has more of them.
+/// How many lines, operators and holders the answer has: only the largest, because each holder includes its stack.
+/// `ghostgpu report --to json` has more of them.
 const MAX_ROWS: usize = 20;
 
 /// The document of `ghostgpu run --json`.
@@ -16,15 +16,15 @@ const MAX_ROWS: usize = 20;
 struct Document<'a> {
     #[serde(flatten)]
     answer: &'a Answer,
-    /// Whose memory it was, as in the report; null if that was not recorded.
+    /// Whose memory it was, as in the report; null if it was not recorded.
     breakdown: Option<Breakdown>,
-    /// Why it was not.
+    /// Why it was not recorded.
     breakdown_missing_because: Option<&'a str>,
-    /// How memory grows with the batch and the sequence; null if nobody asked (`--grow`).
+    /// How memory grows with the batch and the sequence; null without `--grow`.
     grows_with: Option<&'a Scaling>,
 }
 
-/// One pretty-printed document with a line break at its end.
+/// The document, pretty-printed, with a trailing newline.
 pub fn json_answer(
     answer: &Answer,
     memory: &Memory,

@@ -16,15 +16,20 @@ use ghostgpu_recording::NextCommand;
 use ghostgpu_rehearse::Memory;
 
 use crate::headline::VerdictHeadline;
-use crate::look::{Detail, Look};
 use crate::peak;
+use crate::style::{Detail, Style};
 
-/// The answer to "does it fit?", as much of it as is asked for.
-pub fn text_answer(answer: &Answer, memory: &Memory, follow_ups: &FollowUps, look: Look) -> String {
-    match look.detail {
-        Detail::Quiet => VerdictHeadline::of(answer).alone(look),
-        Detail::Screen => short::short_answer(answer, memory, follow_ups, look),
-        Detail::Everything => text::full_answer(answer, memory, look),
+/// The answer to "does it fit?", in the requested detail.
+pub fn text_answer(
+    answer: &Answer,
+    memory: &Memory,
+    follow_ups: &FollowUps,
+    style: Style,
+) -> String {
+    match style.detail {
+        Detail::Quiet => VerdictHeadline::of(answer).alone(style),
+        Detail::Screen => short::short_answer(answer, memory, follow_ups, style),
+        Detail::Everything => text::full_answer(answer, memory, style),
     }
 }
 

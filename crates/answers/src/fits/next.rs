@@ -7,7 +7,7 @@ use ghostgpu_recording::NextCommand;
 use crate::fits::Answer;
 use ghostgpu_recording::Verdict;
 
-/// Commands that lead on from an answer, as words; one that makes no sense here is missing.
+/// Commands that may follow an answer, as words; `None` for those that make no sense here.
 #[derive(Clone, Debug, Default)]
 pub struct FollowUps {
     /// Finds the tricks that make the job fit.
@@ -26,7 +26,7 @@ pub struct FollowUps {
     pub rehearsed: Option<Vec<String>>,
 }
 
-/// A command, and what it is good for.
+/// A command, and what it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Next {
     pub words: Vec<String>,
@@ -44,7 +44,7 @@ impl From<Next> for NextCommand {
 }
 
 impl FollowUps {
-    /// What to do about this answer.
+    /// The command to follow this answer.
     pub fn choose(&self, answer: &Answer, grows: bool) -> Option<Next> {
         let lint = || next(self.lint.clone(), "finds what keeps the memory");
         let plan = || next(self.plan.clone(), "what makes it fit");
@@ -82,7 +82,7 @@ impl FollowUps {
         }
     }
 
-    /// The smallest card that has what is needed, and where that is known, without flushes of PyTorch's cache.
+    /// Rehearses on the smallest card with enough memory; if known, enough to run without flushes of PyTorch's cache.
     fn on_a_larger_card(&self, answer: &Answer) -> Option<Next> {
         let needed = answer
             .comfortable_device_bytes
@@ -107,7 +107,7 @@ fn next(words: Option<Vec<String>>, finds: &'static str) -> Option<Next> {
     words.map(|words| Next { words, finds })
 }
 
-/// The command, ready to be copied, and what it is good for where that fits on the same line.
+/// The command, ready to be copied, with what it does if that fits on the same line.
 pub fn lines(next: &Next, width: usize) -> Vec<String> {
     let quoted: Vec<String> = next.words.iter().map(|word| quoted(word)).collect();
     let mut lines = wrapped(&quoted, width);
@@ -120,7 +120,7 @@ pub fn lines(next: &Next, width: usize) -> Vec<String> {
     lines
 }
 
-/// A command over as many lines as it takes: one that was cut short could not be copied.
+/// A command over as many lines as necessary, because a shortened one could not be copied.
 pub fn wrapped(words: &[String], width: usize) -> Vec<String> {
     const CONTINUED: &str = " \\";
     let whole = words.join(" ");
@@ -136,7 +136,7 @@ pub fn wrapped(words: &[String], width: usize) -> Vec<String> {
             true => format!("{line}{word}"),
             false => format!("{line} {word}"),
         };
-        // A word that is wider than the line has one to itself.
+        // A word that is wider than a line gets its own.
         if longer.chars().count() <= room || line.trim().is_empty() {
             *line = longer;
         } else {
@@ -147,7 +147,7 @@ pub fn wrapped(words: &[String], width: usize) -> Vec<String> {
     lines
 }
 
-/// A word as a shell reads it back.
+/// A word quoted for a shell.
 pub fn quoted(word: &str) -> String {
     let is_plain =
         |character: char| character.is_ascii_alphanumeric() || "_@%+=:,./-".contains(character);
@@ -174,7 +174,7 @@ mod tests {
                 "aaaa bbbb cccc dddd eeee",
                 &["aaaa bbbb \\", "  cccc \\", "  dddd eeee"],
             ),
-            // A word stays whole, or nobody could type it.
+            // Words are never split.
             ("run a-long-script.py", &["run \\", "  a-long-script.py"]),
             (
                 "a-long-program.sh --flag",

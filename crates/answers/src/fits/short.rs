@@ -9,19 +9,19 @@ use super::next::{self, FollowUps};
 use super::text::{place_of, stage_of, times};
 use crate::fits::Answer;
 use crate::headline::VerdictHeadline;
-use crate::look::Look;
 use crate::one_line;
 use crate::peak;
 use crate::ranks::add_ranks;
+use crate::style::Style;
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{Memory, user_frame};
 
 const SCREEN_LINES: usize = 24;
 
-/// More calls that are not simulated are counted, not shown.
+/// How many calls that are not simulated are shown; the others are only counted.
 const MOST_CALLS: usize = 3;
 
-/// What a screen shows of the peak: less where other things need the room.
+/// How much of the peak one screen shows: less if other things need the room.
 #[derive(Clone, Copy, Debug)]
 struct Room {
     parts: usize,
@@ -47,15 +47,15 @@ pub fn short_answer(
     answer: &Answer,
     memory: &Memory,
     follow_ups: &FollowUps,
-    look: Look,
+    style: Style,
 ) -> String {
     let ledger = memory.recording().and_then(CardLedger::of_fullest);
     let screens = ROOMS.map(|room| {
         let mut screen = Screen {
             answer,
             memory,
-            look,
-            sheet: look.sheet(),
+            style,
+            sheet: style.sheet(),
         };
         screen.fill(ledger.as_ref(), follow_ups, room);
         screen.sheet
@@ -63,22 +63,22 @@ pub fn short_answer(
     let has_room = |sheet: &&Sheet| sheet.render().lines().count() <= SCREEN_LINES;
     let sheet = screens.iter().find(has_room).or(screens.last());
     let headline = VerdictHeadline::of(answer);
-    sheet.map_or_else(String::new, |sheet| headline.paint(sheet, look))
+    sheet.map_or_else(String::new, |sheet| headline.paint(sheet, style))
 }
 
 struct Screen<'a> {
     answer: &'a Answer,
     memory: &'a Memory,
-    look: Look<'a>,
+    style: Style<'a>,
     sheet: Sheet,
 }
 
 impl Screen<'_> {
     fn fill(&mut self, ledger: Option<&CardLedger>, follow_ups: &FollowUps, room: Room) {
-        let (answer, look, sheet) = (self.answer, self.look, &mut self.sheet);
+        let (answer, style, sheet) = (self.answer, self.style, &mut self.sheet);
         VerdictHeadline::of(answer).add(sheet);
         match &answer.oom {
-            Some(oom) => out_of_memory(sheet, oom, look),
+            Some(oom) => out_of_memory(sheet, oom, style),
             None if answer.verdict == Verdict::DoesNotFit => sheet.paragraph(
                 "out of memory",
                 "in the CUDA context or a library, outside what PyTorch had reserved",
@@ -86,8 +86,8 @@ impl Screen<'_> {
             None => coverage(sheet, answer),
         }
         comfortable(sheet, answer);
-        recovered(sheet, answer, look);
-        refused(sheet, answer, look);
+        recovered(sheet, answer, style);
+        refused(sheet, answer, style);
         if answer.verdict != Verdict::DidNotUseCard {
             figures(sheet, answer);
         }
@@ -96,13 +96,13 @@ impl Screen<'_> {
             Some(ledger) => {
                 peak::add_largest_parts(sheet, ledger, circumstance(answer), room.parts);
                 if answer.oom.is_none() && room.has_largest_line {
-                    peak::add_largest_line(sheet, ledger, look);
+                    peak::add_largest_line(sheet, ledger, style);
                 }
                 let growth = ledger.growth();
                 grows = peak::matters(&growth);
-                // The reason of that verdict names the line and the number of steps.
+                // The reason of that verdict already names the line and the number of steps.
                 if answer.verdict != Verdict::WillRunOut {
-                    peak::add_growth(sheet, ledger, &growth, look);
+                    peak::add_growth(sheet, ledger, &growth, style);
                 }
             }
             None => unrecorded(sheet, answer, self.memory),
@@ -117,7 +117,7 @@ impl Screen<'_> {
         }
     }
 
-    /// As many as have room beside the lines that are still to come.
+    /// Adds as many assumptions as there is room for, given the number of lines to come.
     fn assumptions(&mut self, to_come: usize) {
         let mut sentences = self.answer.assumptions.clone();
         if let Some(recording) = self.memory.recording() {
@@ -125,7 +125,7 @@ impl Screen<'_> {
         }
         let sentences: Vec<String> = sentences
             .iter()
-            .map(|sentence| without_folders(sentence, self.look))
+            .map(|sentence| without_folders(sentence, self.style))
             .collect();
         let taken = self.sheet.render().lines().count() + to_come;
         // One more line says how many are not shown.
@@ -134,7 +134,7 @@ impl Screen<'_> {
     }
 }
 
-/// What of the training was rehearsed, and what was not: one line each.
+/// Which parts of the training were rehearsed, and which were not: one line each.
 fn coverage(sheet: &mut Sheet, answer: &Answer) {
     let width = sheet.text_width();
     if answer.covered.is_empty() {
@@ -149,7 +149,7 @@ fn coverage(sheet: &mut Sheet, answer: &Answer) {
     }
 }
 
-/// From where on PyTorch never flushes its cache, where that is clearly more than what the job needs.
+/// From which memory on PyTorch never flushes its cache, if that is clearly more than the job's need.
 fn comfortable(sheet: &mut Sheet, answer: &Answer) {
     if let Some(text) = comfortable_from(answer) {
         sheet.paragraph("comfortable", &text);
@@ -180,7 +180,7 @@ pub(super) fn comfortable_from(answer: &Answer) -> Option<String> {
     })
 }
 
-fn out_of_memory(sheet: &mut Sheet, oom: &OomReport, look: Look) {
+fn out_of_memory(sheet: &mut Sheet, oom: &OomReport, style: Style) {
     let width = sheet.text_width();
     let card = match oom.device {
         0 => String::new(),
@@ -191,7 +191,7 @@ fn out_of_memory(sheet: &mut Sheet, oom: &OomReport, look: Look) {
         bytes => format!("asked for {} {}{card}", human(bytes), stage_of(oom)),
     }];
     if let Some(frame) = user_frame(&oom.stack) {
-        lines.push(shortened(&place_of(frame, look), width, 0));
+        lines.push(shortened(&place_of(frame, style), width, 0));
         if let Some(source) = &frame.source {
             lines.push(shortened(&format!("    {}", source.trim()), width, width));
         }
@@ -216,7 +216,7 @@ pub(super) fn steps(sheet: &mut Sheet, answer: &Answer) {
     sheet.section("steps", [format!("{count}{end}")]);
 }
 
-fn recovered(sheet: &mut Sheet, answer: &Answer, look: Look) {
+fn recovered(sheet: &mut Sheet, answer: &Answer, style: Style) {
     let Some(first) = answer.recovered_ooms.first() else {
         return;
     };
@@ -227,12 +227,12 @@ fn recovered(sheet: &mut Sheet, answer: &Answer, look: Look) {
     )];
     lines.extend(
         user_frame(&first.stack)
-            .map(|frame| shortened(&format!("first at {}", place_of(frame, look)), width, 9)),
+            .map(|frame| shortened(&format!("first at {}", place_of(frame, style)), width, 9)),
     );
     sheet.section("recovered", lines);
 }
 
-fn refused(sheet: &mut Sheet, answer: &Answer, look: Look) {
+fn refused(sheet: &mut Sheet, answer: &Answer, style: Style) {
     if answer.verdict != Verdict::Refused {
         return;
     }
@@ -242,7 +242,7 @@ fn refused(sheet: &mut Sheet, answer: &Answer, look: Look) {
         .iter()
         .take(MOST_CALLS)
         .map(|call| match user_frame(&call.stack) {
-            Some(frame) => format!("{} at {}", call.function, place_of(frame, look)),
+            Some(frame) => format!("{} at {}", call.function, place_of(frame, style)),
             None => call.function.clone(),
         })
         .map(|line| shortened(&line, width, width / 2))
@@ -253,9 +253,9 @@ fn refused(sheet: &mut Sheet, answer: &Answer, look: Look) {
     sheet.section("not simulated", lines);
 }
 
-/// The most memory that the run had; of a job that does not fit, what the whole of it needs.
+/// The run's peak memory; for a job that does not fit, that of the run with unlimited memory.
 fn figures(sheet: &mut Sheet, answer: &Answer) {
-    // The parts are those of the run with unlimited memory, which never flushes its cache.
+    // The parts come from the run with unlimited memory, in which PyTorch never flushes its cache.
     let of_second_run = answer
         .comfortable_device_bytes
         .filter(|_| answer.verdict == Verdict::DoesNotFit);
@@ -305,7 +305,7 @@ fn figures(sheet: &mut Sheet, answer: &Answer) {
     sheet.section("peak", lines);
 }
 
-/// What was special about the rehearsal that the parts come from.
+/// What was special about the run that the parts come from.
 fn circumstance(answer: &Answer) -> &'static str {
     match (answer.verdict, answer.needed_device_bytes) {
         (Verdict::DoesNotFit, Some(_)) => ", with unlimited memory",
@@ -321,16 +321,16 @@ fn unrecorded(sheet: &mut Sheet, answer: &Answer, memory: &Memory) {
     }
 }
 
-/// A sentence that begins with a place (`/home/me/job/model.py:12: …`) with the file's name alone, or as seen
-/// from the current folder.
-fn without_folders(sentence: &str, look: Look) -> String {
+/// Shortens the place at the beginning of a sentence (`/home/me/job/model.py:12: …`) to the file's name, or to its path
+/// relative to the current folder.
+fn without_folders(sentence: &str, style: Style) -> String {
     let Some((place, rest)) = sentence.split_once(": ") else {
         return sentence.to_owned();
     };
     if !place.starts_with('/') || place.contains(char::is_whitespace) {
         return sentence.to_owned();
     }
-    let below = look
+    let below = style
         .current_dir
         .and_then(|folder| place.strip_prefix(folder.to_str()?)?.strip_prefix('/'));
     let shown = below.unwrap_or_else(|| place.rsplit('/').next().unwrap_or(place));

@@ -13,7 +13,7 @@ use ghostgpu_session::{
 use super::{FollowUps, add_peak_ranges, text_answer};
 use crate::breakdown::tests::a_leaking_transformer;
 use crate::fits::{Answer, Circumstances, Need};
-use crate::look::{Detail, Look, PLAIN, assert_fits_one_screen};
+use crate::style::{Detail, PLAIN, Style, assert_fits_one_screen};
 use ghostgpu_plan::verdict::{OnCard, judge, need_seen_in};
 use ghostgpu_plan::{KeepingLine, Smallest, StepGrowth};
 use ghostgpu_recording::{DevicePeak, Verdict};
@@ -137,7 +137,7 @@ fn answer_with(
     )
 }
 
-/// The need of a run that fits, where nothing smaller was looked for.
+/// The need of a run that fits, if no smaller one was searched for.
 fn peak_of(run: &Run) -> Need {
     Need::Found(need_seen_in(run))
 }
@@ -162,9 +162,9 @@ fn follow_ups(card: &str) -> FollowUps {
     }
 }
 
-/// Both forms of an answer, after looking at what holds for all of them.
+/// Both forms of an answer, after checking what must hold for all answers.
 fn shown(answer: &Answer, memory: &Memory, follow_ups: &FollowUps) -> String {
-    let with = |detail| text_answer(answer, memory, follow_ups, Look { detail, ..PLAIN });
+    let with = |detail| text_answer(answer, memory, follow_ups, Style { detail, ..PLAIN });
     assert_eq!(with(Detail::Quiet).lines().count(), 1);
     let screen = with(Detail::Screen);
     assert_fits_one_screen(&screen);
@@ -391,14 +391,14 @@ fn colour_marks_only_the_verdict_and_files_are_shown_from_here() {
             because: "it was not looked for (--no-retry)".to_owned(),
         },
     );
-    let look = Look {
+    let style = Style {
         has_colour: true,
         current_dir: Some(Path::new("/home/me/job")),
         ..PLAIN
     };
     for detail in [Detail::Quiet, Detail::Screen, Detail::Everything] {
-        let look = Look { detail, ..look };
-        let text = text_answer(&answer, &Memory::Unwanted, &FollowUps::default(), look);
+        let style = Style { detail, ..style };
+        let text = text_answer(&answer, &Memory::Unwanted, &FollowUps::default(), style);
         assert!(
             text.starts_with("\x1b[1;31mdoes not fit\x1b[0m   needs "),
             "{text}"
@@ -419,7 +419,7 @@ fn does_not_fit(stage: &str) -> ProcessReport {
     }
 }
 
-/// The need of a job that is comfortable only on a larger card.
+/// The need of a job that runs without flushes only on a larger card.
 fn measured_with_flushes() -> Need {
     let Need::Found(smallest) = measured(11) else {
         return measured(11);
@@ -538,7 +538,7 @@ fn an_allocator_without_a_history_leaves_the_parts_unknown() {
     insta::assert_snapshot!(shown(&answer, &memory, &follow_ups("3060")));
 }
 
-/// A training of which everything was covered.
+/// A training that was covered completely.
 fn covering() -> ProcessReport {
     let part = |part, detail: &str| Covered {
         part,
@@ -594,7 +594,7 @@ fn leak() -> StepGrowth {
     }
 }
 
-/// An answer of each degree, on a GeForce RTX 3060 or another card.
+/// An answer for each verdict, on a GeForce RTX 3060 or another card.
 fn one_of_each_degree() -> Vec<(&'static str, Answer)> {
     let completed = |process: ProcessReport| run(Ending::Exited(0), process);
     let smaller = |run: &Run, device_bytes: u64| {
@@ -662,7 +662,7 @@ fn every_degree_is_told_in_one_line_on_one_screen_in_full_and_as_json() {
     let mut all = String::new();
     let mut seen = Vec::new();
     for (card, answer) in one_of_each_degree() {
-        let quiet = Look {
+        let quiet = Style {
             detail: Detail::Quiet,
             ..PLAIN
         };

@@ -9,17 +9,17 @@ use super::short::{comfortable_from, steps};
 use crate::breakdown::add_breakdown;
 use crate::fits::Answer;
 use crate::headline::VerdictHeadline;
-use crate::look::Look;
 use crate::ranks::add_ranks;
+use crate::style::Style;
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{Memory, user_frame};
 use ghostgpu_text::{Sheet, grouped, human, wrap};
 
-/// Everything that is known, with what the memory of the run was made of if that was recorded.
-pub fn full_answer(answer: &Answer, memory: &Memory, look: Look) -> String {
+/// Everything that is known, with the breakdown of the run's memory if it was recorded.
+pub fn full_answer(answer: &Answer, memory: &Memory, style: Style) -> String {
     let mut full = FullText {
-        look,
-        sheet: look.sheet(),
+        style,
+        sheet: style.sheet(),
     };
     let headline = VerdictHeadline::of(answer);
     headline.add(&mut full.sheet);
@@ -34,10 +34,10 @@ pub fn full_answer(answer: &Answer, memory: &Memory, look: Look) -> String {
     full.refused(answer);
     match memory {
         Memory::Recorded(recording) => {
-            add_breakdown(&mut full.sheet, recording, look);
+            add_breakdown(&mut full.sheet, recording, style);
             full.sheet.list("warnings", &recording.warnings);
         }
-        // A script that had no memory is told so below.
+        // For a script without memory on the card, that is said below.
         Memory::Unrecorded(because) if answer.peak_reserved_bytes != Some(0) => {
             let text = format!("what the memory was made of is unknown: {because}");
             full.sheet.paragraph("at the peak", &text);
@@ -49,14 +49,14 @@ pub fn full_answer(answer: &Answer, memory: &Memory, look: Look) -> String {
     }
     full.sheet.list("assumes", &answer.assumptions);
     full.sheet.list("notes", &answer.notes);
-    headline.paint(&full.sheet, look)
+    headline.paint(&full.sheet, style)
 }
 
 /// The only card whose step times predictions were compared with.
 const MEASURED_CARD: &str = "NVIDIA H200";
 
 struct FullText<'a> {
-    look: Look<'a>,
+    style: Style<'a>,
     sheet: Sheet,
 }
 
@@ -125,7 +125,7 @@ impl FullText<'_> {
         }
         let frame = user_frame(&oom.stack);
         if let Some(frame) = frame {
-            place.push_str(&format!(", at {}", place_of(frame, self.look)));
+            place.push_str(&format!(", at {}", place_of(frame, self.style)));
         }
         let mut lines = vec![place];
         if let Some(source) = frame.and_then(|frame| frame.source.as_deref()) {
@@ -144,7 +144,7 @@ impl FullText<'_> {
 
     fn need(&mut self, answer: &Answer) {
         match (answer.needed_device_bytes, &answer.needed_unknown_because) {
-            // What fits needs what it had, unless less was found to do.
+            // If no smaller need was found, it is the same as the peak, which is already shown.
             (Some(bytes), _) if bytes == answer.peak_device_bytes => {}
             (Some(device_bytes), _) => {
                 let mut lines = vec![
@@ -177,7 +177,7 @@ impl FullText<'_> {
             return;
         };
         let place = user_frame(&first.stack)
-            .map(|frame| format!(", first at {}", place_of(frame, self.look)))
+            .map(|frame| format!(", first at {}", place_of(frame, self.style)))
             .unwrap_or_default();
         let sentence = format!(
             "the script went on after running out of memory {}{place}",
@@ -197,7 +197,7 @@ impl FullText<'_> {
                 Some(frame) => format!(
                     "{} called from {}",
                     call.function,
-                    place_of(frame, self.look)
+                    place_of(frame, self.style)
                 ),
                 None => call.function.clone(),
             })
@@ -207,9 +207,9 @@ impl FullText<'_> {
 }
 
 /// `train.py:41 in forward`.
-pub(super) fn place_of(frame: &StackFrame, look: Look) -> String {
+pub(super) fn place_of(frame: &StackFrame, style: Style) -> String {
     let file = Path::new(&frame.file);
-    let shown = look
+    let shown = style
         .current_dir
         .and_then(|folder| file.strip_prefix(folder).ok())
         .unwrap_or(file);

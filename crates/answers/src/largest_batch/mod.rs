@@ -1,4 +1,4 @@
-//! Which is the largest batch that fits? The answer of `max-batch`, as plain data and as people read it.
+//! What is the largest batch that fits? The answer of `max-batch`, as data and as text.
 
 mod none;
 
@@ -9,19 +9,19 @@ use serde::Serialize;
 use crate::fits::Answer;
 use crate::growth::growth_sentences;
 use crate::headline::Headline;
-use crate::look::{Colour, Detail, Look};
 use crate::one_line;
 use crate::peak::figures;
+use crate::style::{Colour, Detail, Style};
 use ghostgpu_plan::growth::{Growth, growth};
 use ghostgpu_plan::largest_batch::{Confirmation, Found};
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{Outcome, Peaks, SizePoint};
 use ghostgpu_text::{Sheet, Table, grouped, human};
 
-/// The word that the answer begins with.
+/// The label of the first line.
 const LABEL: &str = "largest batch";
 
-/// A field that is added keeps the version; one that changes its meaning or goes raises it.
+/// Adding a field keeps the version; changing the meaning of a field or removing one raises it.
 const SCHEMA: &str = "ghostgpu.max-batch/1";
 
 /// The JSON document of `--json`, which `docs/run-json.md` describes; the text shows the same.
@@ -34,19 +34,19 @@ pub struct MaxBatch {
     pub set_through: String,
     /// The script's own batch there.
     pub own_batch: Option<u64>,
-    /// The batch with which all samples of the data are one.
+    /// The batch that contains all samples of the data.
     pub samples: Option<u64>,
     /// What the search left free of the card (`--margin`).
     pub margin_bytes: u64,
     /// What keeps the batch from being larger.
     pub limited_by: Limit,
     pub confirmation: Confirmation,
-    /// Every batch that was rehearsed, in rising order; one that runs out of memory in its first steps needs no
-    /// more of them.
+    /// Every batch that was rehearsed with the job's own extent or ran out of memory in its first steps, in ascending
+    /// order.
     pub rehearsed: Vec<RehearsedBatch>,
-    /// How peak allocated grows with the batch.
+    /// How peak allocated memory grows with the batch.
     pub growth: Option<Growth>,
-    /// A smaller batch that does not fit: memory does not simply grow with the batch.
+    /// A smaller batch that does not fit: memory does not grow monotonically with the batch.
     pub smaller_that_does_not_fit: Option<u64>,
     /// Why every batch was a whole run of the script.
     pub not_forked: Option<String>,
@@ -59,14 +59,14 @@ pub struct MaxBatch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Limit {
-    /// One more does not fit; where it runs out of memory, and what part of the training that is.
+    /// A larger batch does not fit: where it runs out of memory, and in which part of the training.
     Memory {
         out_of_memory: String,
         part: Option<String>,
     },
-    /// One more makes the script fail.
+    /// The script fails with a larger batch.
     Script { exception: String },
-    /// Larger ones, up to this one, fit or do not, depending on where the driver puts segments.
+    /// Whether larger batches, up to this one, fit depends on where the driver places segments.
     Placement { fits_here: u64 },
     /// The data has no more samples.
     Data,
@@ -130,7 +130,7 @@ impl MaxBatch {
             not_forked: found.whole_because.as_ref().map(ToString::to_string),
             exit_code: match (confirmation, answer.verdict) {
                 (Confirmation::Contradicts, _) => ghostgpu_rehearse::EXIT_FAILURE,
-                // The largest batch leaves little room by its nature.
+                // The largest batch naturally leaves little room.
                 (_, Verdict::Fits | Verdict::FitsTightly) => 0,
                 (_, verdict) => verdict
                     .exit_code()
@@ -140,16 +140,16 @@ impl MaxBatch {
         }
     }
 
-    pub fn text(&self, look: Look) -> String {
+    pub fn text(&self, style: Style) -> String {
         let batch = self.largest_batch.unwrap_or_default();
         let headline = self.headline(batch);
-        let mut sheet = look.sheet();
-        match look.detail {
-            Detail::Quiet => return headline.alone(look),
+        let mut sheet = style.sheet();
+        match style.detail {
+            Detail::Quiet => return headline.alone(style),
             Detail::Screen => self.screen(&mut sheet, &headline, batch),
             Detail::Everything => self.everything(&mut sheet, &headline, batch),
         }
-        headline.paint(&sheet, look)
+        headline.paint(&sheet, style)
     }
 
     fn headline(&self, batch: u64) -> Headline {
@@ -157,7 +157,7 @@ impl MaxBatch {
         let (name, size) = (&gpu.name, human(gpu.total_bytes));
         let cards = match gpu.count {
             0 | 1 => format!("{name} ({size})"),
-            // What a `DataLoader` of a rank has is that rank's own.
+            // The batch of a rank's `DataLoader` is per rank.
             count if !self.answer.ranks.is_empty() => format!("each of {count} × {name} ({size})"),
             count => format!("{count} × {name} ({size} each)"),
         };
@@ -343,7 +343,7 @@ impl RehearsedBatch {
     }
 }
 
-/// What a size point is called in answers.
+/// The name of a size point in answers.
 pub fn place_in_words(point: &SizePoint, place: &str) -> String {
     match point {
         SizePoint::Option(option) => format!("the argument {option}"),
@@ -351,7 +351,7 @@ pub fn place_in_words(point: &SizePoint, place: &str) -> String {
     }
 }
 
-/// Growth in half a line; how well it is known is left to the sentences.
+/// Growth in half a line; the sentences say how certain it is.
 fn growth_in_short(growth: &Growth) -> String {
     let each = human(growth.bytes_each.max(0) as u64);
     let is_line = growth.points >= 3 && growth.off_the_line.is_empty();
@@ -368,7 +368,7 @@ fn growth_in_short(growth: &Growth) -> String {
 mod tests {
     use super::*;
     use crate::fits::tests::fitting;
-    use crate::look::{PLAIN, assert_fits_one_screen};
+    use crate::style::{PLAIN, assert_fits_one_screen};
 
     fn answer() -> MaxBatch {
         let fits = |batch: u64| RehearsedBatch {
@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn the_largest_batch_is_told_on_one_screen_in_full_or_in_one_line() {
-        let with = |detail| answer().text(Look { detail, ..PLAIN });
+        let with = |detail| answer().text(Style { detail, ..PLAIN });
         let screen = with(Detail::Screen);
         assert_fits_one_screen(&screen);
         assert_eq!(with(Detail::Quiet).lines().count(), 1);

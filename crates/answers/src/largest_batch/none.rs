@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::SCHEMA;
 use crate::fits::{Answer, FollowUps, text_answer};
-use crate::look::Look;
+use crate::style::Style;
 
 /// Not even the smallest batch fits.
 #[derive(Clone, Copy, Debug)]
@@ -50,10 +50,10 @@ pub struct BeforeFirstBatch<'a>(pub &'a Answer);
 impl BeforeFirstBatch<'_> {
     pub const EXIT_CODE: u8 = EXIT_DOES_NOT_FIT;
 
-    pub fn text(&self, look: Look) -> String {
+    pub fn text(&self, style: Style) -> String {
         format!(
             "largest batch  none: the script runs out of memory before its first batch\n{}",
-            text_answer(self.0, &Memory::Unwanted, &FollowUps::default(), look)
+            text_answer(self.0, &Memory::Unwanted, &FollowUps::default(), style)
         )
     }
 

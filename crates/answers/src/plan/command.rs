@@ -1,10 +1,10 @@
-//! The command that leads on from a plan, in the words of the one that was typed.
+//! The next command after a plan, with the arguments that the user typed.
 
 use std::path::Path;
 
 use super::{PlanAnswer, PlanResult};
 
-/// What was typed.
+/// What the user typed.
 #[derive(Clone, Debug, Default)]
 pub struct Typed {
     pub gpu: String,
@@ -15,7 +15,7 @@ pub struct Typed {
 }
 
 impl Typed {
-    /// The command that trains with the plan; the one that finds a larger batch where the job fits as it is.
+    /// The command that trains with the plan; if the job fits as it is, the one that finds a larger batch.
     pub fn next(&self, answer: &PlanAnswer, plan_file: Option<&Path>) -> Vec<String> {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         let mut command: Vec<String> = match (answer.result, answer.best()) {
@@ -34,7 +34,7 @@ impl Typed {
                     (None, Some(flags)) => {
                         command.extend(flags.split_whitespace().map(str::to_owned));
                     }
-                    // An option that has no flag: the plan has to be written first.
+                    // Some trick has no flag, so the plan must be written to a file first.
                     (None, None) => command.extend(words(&["--plan", "plan.toml"])),
                 }
                 if let Some(python) = &self.python {

@@ -6,7 +6,7 @@ use ghostgpu_tricks::plan_of_requests;
 use super::{Candidate, PlanAnswer};
 
 impl PlanAnswer {
-    /// The text of the file: where it comes from as comments, and the tricks.
+    /// The text of the file: its origin as comments, and the tricks.
     pub fn file(&self, best: &Candidate) -> String {
         let peak = best.peaks.map_or(0, |peaks| peaks.peak_device_bytes);
         let left = best.headroom_bytes.unwrap_or(0);

@@ -1,6 +1,6 @@
-//! Which tricks make a job fit? The answer of `plan`, as plain data and as people read it.
+//! Which tricks make a job fit? The answer of `plan`, as data and as text.
 //!
-//! The document is read back too: a second call with the same question shows what the first one found.
+//! The document is also read back: a second call with the same question shows the answer of the first.
 
 mod command;
 mod file;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use ghostgpu_plan::candidates::KnownTrick;
 use ghostgpu_plan::memory_plan::{
-    Allowance, CameTo, Combination, MemoryPlan, Searched, SmallerKind, Stopped, Tried,
+    Allowance, Combination, CombinationOutcome, MemoryPlan, Searched, SmallerKind, Stopped, Tried,
 };
 use ghostgpu_plan::verdict::OnCard;
 use ghostgpu_recording::{Gpu, Verdict, Versions};
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use command::Typed;
 
-/// A field that is added keeps the version; one that changes its meaning or goes raises it.
+/// Adding a field keeps the version; changing the meaning of a field or removing one raises it.
 pub const SCHEMA: &str = "ghostgpu.plan/1";
 
 /// The JSON document of `--json`, which `docs/plan-json.md` describes; the text shows the same.
@@ -31,55 +31,55 @@ pub struct PlanAnswer {
     /// Name and version of the document.
     pub schema: String,
     pub result: PlanResult,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub reason: String,
     pub gpu: Gpu,
-    /// What the job may have of the card.
+    /// The part of the card that the job may use.
     pub capacity_bytes: u64,
-    /// How much of it has to be left.
+    /// How much of it must be left.
     pub margin_bytes: u64,
     pub as_it_is: AsItIs,
     /// Everything that was rehearsed, best first.
     pub candidates: Vec<Candidate>,
-    /// Which of them is recommended.
+    /// The index of the recommended candidate.
     pub recommended: Option<usize>,
-    /// The command that trains with it, in words.
+    /// The words of the command that trains with it.
     pub command: Vec<String>,
-    /// The largest batch with which the recommended one fits, where that was looked for.
+    /// The largest batch with which the recommended candidate fits, if that was searched for.
     pub largest_batch: Option<LargestBatch>,
-    /// Rehearsals of combinations of tricks.
+    /// The number of rehearsals of combinations of tricks.
     pub rehearsals: usize,
     pub stopped: StoppedBecause,
-    /// Families of combinations that were not rehearsed: they contain one that fits.
+    /// Families of combinations that were not rehearsed because they contain one that fits.
     pub left_out_since_one_within_fits: usize,
-    /// Their tricks, added up, do not save enough.
+    /// Those whose tricks cannot save enough together.
     pub left_out_as_too_large: usize,
-    /// They take much longer than one that fits.
+    /// Those that take much longer than one that fits.
     #[serde(default)]
     pub left_out_as_slower: usize,
-    /// Nothing fitted that keeps the numbers, and what changes them was looked at though nobody had allowed it.
+    /// Nothing that keeps the numbers fits, so combinations that change them were tried without being allowed.
     pub looked_beyond_what_was_allowed: bool,
-    /// Where nothing fits: the smallest cards that would do.
+    /// If nothing fits: the smallest cards that are large enough.
     pub cards: Vec<LargerCard>,
-    /// Where nothing fits: what smaller data bring.
+    /// If nothing fits: what smaller data would save.
     pub smaller_data: Vec<SmallerDatum>,
     pub torch: Option<String>,
     pub versions: Versions,
     pub exit_code: u8,
 }
 
-/// What a question for a plan came to.
+/// The result of a search for a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlanResult {
     /// The job fits as it is.
     FitsAlready,
-    /// A way was found that fits with the margin.
+    /// A combination was found that fits with the margin.
     Found,
-    /// What was found fits, with less than the margin left or with flushes of PyTorch's cache in every step.
+    /// The best combination fits only with less than the margin left, or with flushes of PyTorch's cache in every step.
     FoundTightly,
     NothingFits,
-    /// The job has another problem than that it is too large.
+    /// The job's problem is not its size.
     NoQuestion,
 }
 
@@ -88,12 +88,12 @@ pub enum PlanResult {
 pub struct AsItIs {
     pub verdict: Verdict,
     pub reason: String,
-    /// With unlimited memory, or on the card if it fits.
+    /// Its peaks with unlimited memory, or on the card if it fits.
     #[serde(flatten)]
     pub peaks: Option<StoredPeaks>,
     /// What is on the card at the peak with unlimited memory, the largest part first.
     pub made_of: Vec<MadeOf>,
-    /// Repeated blocks of the model and what they have of it, by class.
+    /// The repeated blocks of the model and their memory, by class.
     #[serde(default)]
     pub layers: Vec<LayersOf>,
 }
@@ -107,7 +107,7 @@ pub struct LayersOf {
     pub bytes: u64,
 }
 
-/// The most memory that a run had.
+/// The peak memory of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredPeaks {
     pub peak_allocated_bytes: u64,
@@ -143,31 +143,31 @@ pub struct MadeOf {
     pub bytes: u64,
 }
 
-/// A combination of tricks, and what its rehearsal came to.
+/// A combination of tricks, and the outcome of its rehearsal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
     pub tricks: Vec<Request>,
-    /// What to type for them; null where only a plan file can say it.
+    /// The flags for them; null if they can only be written in a plan file.
     pub flags: Option<String>,
-    /// The same for people, whether it can be typed or not.
+    /// The same as text, even if there are no flags.
     pub in_words: String,
     pub outcome: CandidateOutcome,
-    /// Why it does not fit, fits only just, or cannot be said to fit.
+    /// Why it does not fit, fits only tightly, or is not known to fit.
     pub because: Option<String>,
-    /// On the card; with unlimited memory where it does not fit. Missing where that was not rehearsed.
+    /// Its peaks on the card or, if it does not fit, with unlimited memory; missing if that was not rehearsed.
     #[serde(flatten)]
     pub peaks: Option<StoredPeaks>,
     pub headroom_bytes: Option<u64>,
     /// Predicted time for the same samples, where 1 is the plain job on this card.
     pub relative_time: Option<f64>,
     pub numerics: Numerics,
-    /// What `--allow` has to name for it.
+    /// The values of `--allow` that it needs.
     pub needs_allowed: Vec<String>,
     /// What the tricks did.
     pub did: Vec<Did>,
 }
 
-/// What became of a candidate.
+/// Whether a candidate fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CandidateOutcome {
@@ -189,9 +189,9 @@ impl CandidateOutcome {
 pub struct Did {
     pub trick: String,
     pub did: String,
-    /// What to write in the script to the same effect.
+    /// A line of code with the same effect.
     pub line: Option<String>,
-    /// Why results are others with that line, though they are the same with the trick.
+    /// Why that line changes the results although the trick does not.
     pub other_results: Option<String>,
 }
 
@@ -213,18 +213,18 @@ pub enum StoppedBecause {
     Interrupted,
 }
 
-/// A card that would do.
+/// A card that is large enough.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LargerCard {
     pub name: String,
     pub total_bytes: u64,
-    /// With these tricks; none for the job as it is.
+    /// The tricks that it needs; empty for the job as it is.
     pub tricks: Vec<Request>,
     pub in_words: String,
     pub peak_device_bytes: u64,
 }
 
-/// What smaller data bring, with the tricks that come closest.
+/// What smaller data would save, with the combination that is closest to fitting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SmallerDatum {
     /// `batch` or `tokens`.
@@ -235,7 +235,7 @@ pub struct SmallerDatum {
     pub after_device_bytes: u64,
 }
 
-/// What is known beside the plan.
+/// What the answer needs to know besides the plan.
 #[derive(Clone, Debug)]
 pub struct Circumstances<'a> {
     pub card: &'a OnCard<'a>,
@@ -384,8 +384,8 @@ impl PlanAnswer {
         }
     }
 
-    /// What may be done instead of what is recommended, and that itself: what fits and is allowed, best first, each in one
-    /// amount. The ranking has the quickest amount first; what comes behind it is no better in anything but room.
+    /// The combinations to choose from, the recommended one included: all that fit and are allowed, best first, each in one
+    /// amount. That is the fastest amount, because others are better only in headroom.
     pub fn ways(&self) -> impl Iterator<Item = &Candidate> {
         let fitting = self.candidates.iter().filter(|it| it.outcome.fits());
         let mut seen: Vec<Vec<Request>> = Vec::new();
@@ -400,7 +400,7 @@ impl PlanAnswer {
         })
     }
 
-    /// Tricks that were rehearsed for themselves, as they are without options, and are enough.
+    /// Tricks that were rehearsed alone, without options, and are enough.
     pub fn known_tricks(&self) -> Vec<KnownTrick> {
         let fitting = self.candidates.iter();
         let fitting = fitting.filter(|it| it.outcome == CandidateOutcome::Fits);
@@ -430,8 +430,8 @@ impl PlanAnswer {
 impl Candidate {
     fn new(tried: &Tried) -> Self {
         let combination = &tried.combination;
-        let (outcome, because, peaks, headroom_bytes) = match &tried.came_to {
-            CameTo::Fits {
+        let (outcome, because, peaks, headroom_bytes) = match &tried.outcome {
+            CombinationOutcome::Fits {
                 peaks,
                 headroom_bytes,
                 tight_because,
@@ -444,19 +444,21 @@ impl Candidate {
                 Some(*peaks),
                 Some(*headroom_bytes),
             ),
-            CameTo::DoesNotFit { place, needed } => (
+            CombinationOutcome::DoesNotFit { place, needed } => (
                 CandidateOutcome::DoesNotFit,
                 place.as_ref().map(|place| format!("out of memory {place}")),
                 *needed,
                 None,
             ),
-            CameTo::NotKnown(because) => (
+            CombinationOutcome::NotKnown(because) => (
                 CandidateOutcome::NotKnown,
                 Some(because.clone()),
                 None,
                 None,
             ),
-            CameTo::Fails(because) => (CandidateOutcome::Fails, Some(because.clone()), None, None),
+            CombinationOutcome::Fails(because) => {
+                (CandidateOutcome::Fails, Some(because.clone()), None, None)
+            }
         };
         Self {
             tricks: combination.requests().to_vec(),
@@ -500,7 +502,7 @@ fn did(tried: &Tried) -> Vec<Did> {
     let mut all: Vec<Did> = Vec::new();
     for report in &tried.reports {
         let Some(did) = &report.did else { continue };
-        // Several processes say the same.
+        // Several processes may report the same trick.
         if !all.iter().any(|one| one.trick == report.name) {
             all.push(Did {
                 trick: report.name.clone(),

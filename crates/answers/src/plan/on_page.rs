@@ -1,4 +1,4 @@
-//! A plan as the report page shows it: the candidates, and what the memory is made of before and after.
+//! A plan as the report page shows it: the candidates, and what the memory consists of before and after.
 
 use ghostgpu_ledger::{CardLedger, Part};
 use ghostgpu_recording::{CategoryBytes, Plan, PlanCandidate};
@@ -27,7 +27,7 @@ impl PlanAnswer {
     }
 }
 
-/// A candidate as the page shows it; none where it is not known how much it takes.
+/// A candidate as the page shows it; `None` if its peak is unknown.
 fn point(
     candidate: &Candidate,
     is_chosen: bool,
@@ -56,7 +56,7 @@ fn categories_of(run: &Run) -> Vec<CategoryBytes> {
     by_category(accounts.parts().map(|(part, bytes)| (part.name(), bytes)))
 }
 
-/// The same order in both bars of the page.
+/// Sorts `after` like `before`, so that both bars of the page have the same order.
 fn in_order_of(before: &[CategoryBytes], mut after: Vec<CategoryBytes>) -> Vec<CategoryBytes> {
     let place = |one: &CategoryBytes| {
         let found = before
@@ -68,7 +68,7 @@ fn in_order_of(before: &[CategoryBytes], mut after: Vec<CategoryBytes>) -> Vec<C
     after
 }
 
-/// Parts of a card's memory under the names that the page has colours for, those of one name together.
+/// Parts of a card's memory, summed up under the names for which the page has colours.
 fn by_category<'a>(parts: impl Iterator<Item = (&'a str, u64)>) -> Vec<CategoryBytes> {
     let mut all: Vec<CategoryBytes> = Vec::new();
     for (part, bytes) in parts.filter(|(_, bytes)| *bytes > 0) {

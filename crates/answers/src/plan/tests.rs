@@ -7,7 +7,7 @@ use ghostgpu_rehearse::{Ending, Findings, OutOfMemory, Run};
 use ghostgpu_session::ChangeReport;
 
 use super::*;
-use crate::look::{Detail, Look, PLAIN, assert_fits_one_screen};
+use crate::style::{Detail, PLAIN, Style, assert_fits_one_screen};
 
 const MIB: u64 = 1 << 20;
 
@@ -33,7 +33,7 @@ fn combination(flags: &[(&str, &str)]) -> Combination {
     all.expect("no conflict")
 }
 
-fn tried(flags: &[(&str, &str)], came_to: CameTo, relative_time: Option<f64>) -> Tried {
+fn tried(flags: &[(&str, &str)], outcome: CombinationOutcome, relative_time: Option<f64>) -> Tried {
     let combination = combination(flags);
     Tried {
         reports: combination
@@ -46,22 +46,22 @@ fn tried(flags: &[(&str, &str)], came_to: CameTo, relative_time: Option<f64>) ->
             })
             .collect(),
         combination,
-        came_to,
+        outcome,
         relative_time,
         is_thorough: true,
     }
 }
 
-fn fits(mib: u64) -> CameTo {
-    CameTo::Fits {
+fn fits(mib: u64) -> CombinationOutcome {
+    CombinationOutcome::Fits {
         peaks: peaks(mib),
         headroom_bytes: sheet().total_bytes - mib * MIB,
         tight_because: None,
     }
 }
 
-fn misses(mib: Option<u64>) -> CameTo {
-    CameTo::DoesNotFit {
+fn misses(mib: Option<u64>) -> CombinationOutcome {
+    CombinationOutcome::DoesNotFit {
         place: Some(OutOfMemory::Request {
             stage: "backward".to_owned(),
             step: 1,
@@ -163,7 +163,7 @@ pub(crate) fn found(has_time: bool) -> PlanAnswer {
         tried(&[("--inplace", "")], misses(Some(13_000)), None),
         tried(
             &[("--optimizer", "8bit")],
-            CameTo::Fails("bitsandbytes is not installed".to_owned()),
+            CombinationOutcome::Fails("bitsandbytes is not installed".to_owned()),
             None,
         ),
     ]))));
@@ -211,12 +211,12 @@ pub(crate) fn nothing() -> PlanAnswer {
     answer(&MemoryPlan::Searched(Box::new(nothing)))
 }
 
-const EVERYTHING: Look = Look {
+const EVERYTHING: Style = Style {
     detail: Detail::Everything,
     ..PLAIN
 };
 
-const QUIET: Look = Look {
+const QUIET: Style = Style {
     detail: Detail::Quiet,
     ..PLAIN
 };
@@ -263,7 +263,7 @@ fn one_line_for_each_result() {
     });
     let mut tight = searched(vec![tried(
         &[("--checkpoint", "3")],
-        CameTo::Fits {
+        CombinationOutcome::Fits {
             peaks: peaks(10_800),
             headroom_bytes: 20 * MIB,
             tight_because: Some("only 20.00 MiB are left".to_owned()),

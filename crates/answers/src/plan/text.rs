@@ -1,4 +1,4 @@
-//! A plan as people read it: the recommended way, the others, and what to type.
+//! A plan as text: the recommended combination, the others, and the next command.
 
 use ghostgpu_recording::Verdict;
 use ghostgpu_text::{Sheet, columns, counted, human};
@@ -6,43 +6,44 @@ use ghostgpu_text::{Sheet, columns, counted, human};
 use super::{Candidate, CandidateOutcome, PlanAnswer, PlanResult, StoppedBecause};
 use crate::fits::next::{quoted, wrapped};
 use crate::headline::{Headline, word};
-use crate::look::{Colour, Detail, Look};
+use crate::style::{Colour, Detail, Style};
 
-/// A screen shows so many ways that keep the numbers, so many that do not, and so many misses.
+/// How many combinations one screen shows: those that keep the numbers, those that change them, and those that do not
+/// fit.
 const MOST_KEEPING: usize = 7;
 const MOST_CHANGING: usize = 4;
 const MOST_MISSES: usize = 4;
-/// Reasons why tricks cannot be used, beside them.
+/// How many tricks that cannot be used one screen shows with their reason.
 const MOST_REASONS: usize = 3;
 
-/// Kinds of blocks of which is said what they have.
+/// For how many classes of blocks the memory is given.
 const MOST_LAYERS: usize = 2;
 
-/// Tables stand further left than other text.
+/// Tables are indented less than other text.
 const INDENT: usize = 2;
 
 impl PlanAnswer {
-    pub fn text(&self, look: Look) -> String {
+    pub fn text(&self, style: Style) -> String {
         let headline = self.headline();
-        if look.detail == Detail::Quiet {
-            return headline.alone(look);
+        if style.detail == Detail::Quiet {
+            return headline.alone(style);
         }
-        let is_everything = look.detail == Detail::Everything;
-        let mut sheet = look.sheet();
+        let is_everything = style.detail == Detail::Everything;
+        let mut sheet = style.sheet();
         headline.add(&mut sheet);
         self.add_as_it_is(&mut sheet, is_everything);
-        let mut text = headline.paint(&sheet, look);
+        let mut text = headline.paint(&sheet, style);
         match self.result {
             PlanResult::FitsAlready | PlanResult::NoQuestion => {}
             PlanResult::Found | PlanResult::FoundTightly => {
-                text.push_str(&self.table_of_ways(look.width, is_everything));
+                text.push_str(&self.table_of_ways(style.width, is_everything));
             }
-            PlanResult::NothingFits => text.push_str(&self.misses(look.width, is_everything)),
+            PlanResult::NothingFits => text.push_str(&self.misses(style.width, is_everything)),
         }
-        let mut sheet = look.sheet();
+        let mut sheet = style.sheet();
         self.add_rest(&mut sheet, is_everything);
         text.push_str(&sheet.render());
-        // Where there is nothing else to say, an empty sheet is an empty line.
+        // An empty sheet would add an empty line.
         text.truncate(text.trim_end().len());
         text + "\n"
     }
@@ -115,7 +116,7 @@ impl PlanAnswer {
         sheet.paragraph("as it is", &text);
     }
 
-    /// What fits, in two parts: what keeps the numbers, and what does not.
+    /// The combinations that fit, in two parts: those that keep the numbers, and those that change them.
     fn table_of_ways(&self, width: usize, is_everything: bool) -> String {
         let most = |count: usize| if is_everything { usize::MAX } else { count };
         let fitting = |keeps: bool, most: usize| -> Vec<&Candidate> {
@@ -153,7 +154,7 @@ impl PlanAnswer {
         lines(&rows, width)
     }
 
-    /// What did not fit, or could not be rehearsed.
+    /// The combinations that did not fit or could not be rehearsed.
     fn other_rows(&self, has_time: bool) -> Vec<Row> {
         let others = self.candidates.iter().filter(|it| !it.outcome.fits());
         let mut rows: Vec<Row> = others
@@ -192,7 +193,7 @@ impl PlanAnswer {
                 .before_device_bytes
                 .saturating_sub(smaller.after_device_bytes);
             if saved == 0 {
-                // The peak is where the data does not count, in the optimizer's step say.
+                // The peak does not depend on the data, for example because it is in the optimizer's step.
                 continue;
             }
             let each = saved / (smaller.from - smaller.to).max(1);
@@ -260,7 +261,7 @@ impl PlanAnswer {
         }
     }
 
-    /// What cannot be used here, and why; of those with the same reason only the first.
+    /// Tricks that cannot be used here, and why; only the first of those with the same reason.
     fn not_usable(&self) -> Vec<(&str, &str)> {
         let mut all: Vec<(&str, &str)> = Vec::new();
         for candidate in &self.candidates {
@@ -274,7 +275,7 @@ impl PlanAnswer {
         all
     }
 
-    /// Why there were no more, where nothing is left that could be better.
+    /// Why no more combinations were rehearsed although the search was complete.
     fn left_out(&self) -> String {
         let reasons = [
             (self.left_out_since_one_within_fits, "contain one that fits"),
@@ -307,7 +308,7 @@ impl PlanAnswer {
         }
     }
 
-    /// Another batch is another training: what that means for the rate, by the usual rules.
+    /// The usual rules for the learning rate if the batch changes.
     fn learning_rate(&self) -> Option<String> {
         let halved = self.smaller_data.iter().find(|it| it.what == "batch");
         let halved = halved.map(|it| (it.from, it.to));
@@ -320,7 +321,7 @@ impl PlanAnswer {
         ))
     }
 
-    /// How many, and why no more.
+    /// How many combinations were rehearsed, and why no more.
     fn rehearsed(&self) -> String {
         let fitting = self
             .candidates
@@ -348,7 +349,7 @@ impl PlanAnswer {
 /// A row of the table.
 struct Row {
     what: String,
-    /// To the right of it, aligned to the right; the last one to the left.
+    /// The other columns, right-aligned; the last one is left-aligned.
     cells: Vec<String>,
 }
 
@@ -395,7 +396,7 @@ impl Row {
     }
 }
 
-/// The table; what is too long in the first column goes on in the next line.
+/// Renders the table; text that is too long for the first column continues on the next line.
 fn lines(rows: &[Row], width: usize) -> String {
     let count = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..count)
@@ -435,7 +436,7 @@ fn lines(rows: &[Row], width: usize) -> String {
     text
 }
 
-/// Lines of flags; a flag and its value stay together.
+/// Wraps flags; a flag and its value stay together.
 fn between_flags(words: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (place, flag) in words.split(" --").enumerate() {

@@ -1,4 +1,4 @@
-//! What the answer of a replay rests on.
+//! The assumptions of a replay's answer.
 
 use ghostgpu_snapshot::{Snapshot, Warning};
 use ghostgpu_text::human;
@@ -6,7 +6,7 @@ use ghostgpu_whatif::{Basis, History};
 
 use super::{CardMemory, Outcome};
 
-/// Sentences that the answer rests on.
+/// The assumptions, one sentence each.
 pub fn assumptions(
     snapshot: &Snapshot,
     history: &History,
@@ -51,7 +51,7 @@ pub fn assumptions(
                 .to_owned(),
         );
     }
-    // Whether there are stacks makes no difference to a replay.
+    // A replay does not need stacks.
     let warnings = snapshot
         .warnings
         .iter()

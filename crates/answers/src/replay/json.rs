@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Outcome, Replayed};
 
-/// Counts up when a field changes its meaning or goes away.
+/// The version is raised when a field changes its meaning or is removed.
 const SCHEMA: &str = "ghostgpu.replay/1";
 
 pub(super) fn document(replayed: &Replayed) -> Value {

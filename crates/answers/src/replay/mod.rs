@@ -1,4 +1,4 @@
-//! What another setting would have made of a recorded history.
+//! What a recorded history would have been under another setting.
 
 mod assumptions;
 mod json;
@@ -9,16 +9,16 @@ use ghostgpu_allocator::replay::WhatIf;
 use ghostgpu_whatif::{Found, History, Question};
 
 use crate::in_json;
-use crate::look::Look;
+use crate::style::Style;
 
-/// What a replay came to.
+/// The result of a replay.
 #[derive(Debug)]
 pub struct Replayed<'a> {
-    /// The snapshot, as the user calls it.
+    /// The snapshot's path, as the user typed it.
     pub file: String,
     pub history: &'a History,
     pub question: Question,
-    /// The card's memory, and what of it is out of the allocator's reach.
+    /// The card's memory, and how much of it is outside the allocator.
     pub card: Option<CardMemory>,
     pub outcome: Outcome,
     pub assumptions: Vec<String>,
@@ -34,7 +34,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether the program would have run to its end, under the setting that was asked for or under any.
+    /// Whether the program would have completed, under the given setting or under any.
     pub fn fits(&self) -> bool {
         match self {
             Self::One(answer) => answer.failure.is_none(),
@@ -43,14 +43,14 @@ impl Outcome {
     }
 }
 
-/// A card's memory, as far as the allocator goes.
+/// A card's memory, and how much of it the allocator can use.
 #[derive(Debug, Clone)]
 pub struct CardMemory {
     pub name: Option<String>,
     pub total_bytes: u64,
     /// Context, libraries and other programs.
     pub outside_bytes: u64,
-    /// Nobody said how much is outside.
+    /// The user did not say how much is outside, so it is assumed.
     pub is_outside_assumed: bool,
 }
 
@@ -61,8 +61,8 @@ impl CardMemory {
 }
 
 impl Replayed<'_> {
-    pub fn text(&self, look: Look) -> String {
-        text::render(self, look)
+    pub fn text(&self, style: Style) -> String {
+        text::render(self, style)
     }
 
     /// The document, which `docs/replay-json.md` describes.

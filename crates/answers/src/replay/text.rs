@@ -1,19 +1,19 @@
-//! The answer of a replay as people read it.
+//! The answer of a replay as text.
 
 use ghostgpu_allocator::AllocError;
 use ghostgpu_allocator::replay::WhatIf;
 use ghostgpu_whatif::{Basis, Found};
 
 use super::{Outcome, Replayed};
-use crate::look::{Detail, Look};
+use crate::style::{Detail, Style};
 use ghostgpu_text::{Sheet, Table, grouped, human, signed_change};
 
 /// What an empty settings text means.
 const DEFAULT_SETTINGS: &str = "default settings";
 
-pub(super) fn render(replayed: &Replayed, look: Look) -> String {
-    let mut sheet = look.sheet();
-    if look.detail == Detail::Quiet {
+pub(super) fn render(replayed: &Replayed, style: Style) -> String {
+    let mut sheet = style.sheet();
+    if style.detail == Detail::Quiet {
         sheet.section("what if", [verdict(replayed)]);
         return sheet.render();
     }
@@ -111,7 +111,7 @@ fn circumstances(replayed: &Replayed, settings: &str) -> String {
     text
 }
 
-/// What stands in a few lines; what is not known is left out.
+/// Figures of a replay; unknown ones are left out.
 struct Counts {
     reserved_bytes: u64,
     allocated_bytes: Option<u64>,
@@ -196,8 +196,7 @@ fn ranked(sheet: &mut Sheet, replayed: &Replayed, found: &[Found], shown: usize)
     sheet.table("best", &table);
 }
 
-/// Settings with the same outcome are one line: the first, which is the plainest, and how many more
-/// (`+3`).
+/// Settings with the same outcome share one line: the first, which is the simplest, and the number of others (`+3`).
 fn distinct(found: &[Found]) -> Vec<(&Found, usize)> {
     let mut lines: Vec<(&Found, usize)> = Vec::new();
     for each in found {

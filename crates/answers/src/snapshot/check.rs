@@ -1,9 +1,9 @@
-//! Whether a snapshot keeps to limits.
+//! Whether a snapshot stays within limits.
 
 use ghostgpu_ledger::CardLedger;
 use ghostgpu_text::human;
 
-/// What no device may be over.
+/// Limits that no device may exceed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     pub max_reserved_bytes: Option<u64>,
@@ -13,11 +13,11 @@ pub struct Limits {
     pub no_oom: bool,
 }
 
-/// Limits, each held against each device.
+/// Every limit, checked for every device.
 #[derive(Debug)]
 pub struct Checks(Vec<Checked>);
 
-/// One limit, held against a device.
+/// One limit, checked for one device.
 #[derive(Debug)]
 struct Checked {
     is_kept: bool,

@@ -6,14 +6,14 @@ use ghostgpu_ledger::{By, CardLedger, Moment};
 use ghostgpu_text::{Table, grouped, human, signed_change};
 
 use super::top::others;
-use crate::look::{Detail, Look};
+use crate::style::{Detail, Style};
 
 /// Two sides, at the same moment of both.
 #[derive(Debug)]
 pub struct Difference {
     pub before: Side,
     pub after: Side,
-    /// The moment, as a person says it.
+    /// The moment in words.
     pub when: String,
     /// How many holders are listed.
     pub most: usize,
@@ -32,7 +32,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// What a moment of a snapshot comes to; `warnings` is what its file lacks.
+    /// The holders at a moment of a snapshot; `warnings` say what its file lacks.
     pub fn of(ledger: &CardLedger, moment: Moment, by: By, warnings: Vec<String>) -> Self {
         let found = ledger.held_by(moment, by);
         let mut holders: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -53,10 +53,10 @@ impl Side {
 }
 
 impl Difference {
-    pub fn text(&self, look: Look) -> String {
+    pub fn text(&self, style: Style) -> String {
         let (before, after) = (&self.before, &self.after);
-        let mut sheet = look.sheet();
-        if look.detail == Detail::Quiet {
+        let mut sheet = style.sheet();
+        if style.detail == Detail::Quiet {
             let (old, new) = (before.live_bytes, after.live_bytes);
             let change = signed_change(old, new);
             let text = format!("{} → {} ({change}), {}", human(old), human(new), self.when);
@@ -129,7 +129,7 @@ fn changes<'a>(before: &'a Side, after: &'a Side) -> Vec<Change<'a>> {
             new: of(after, label),
         })
         .collect();
-    // Stable, so that equal changes stay in the order of their names.
+    // The stable sort keeps equal changes in the order of their names.
     changes.sort_by_key(|change| std::cmp::Reverse(change.old.0.abs_diff(change.new.0)));
     changes
 }

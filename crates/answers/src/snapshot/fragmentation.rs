@@ -11,9 +11,9 @@ use ghostgpu_text::{grouped, human};
 /// The last request that failed.
 #[derive(Debug, Clone, Copy)]
 pub struct Failed {
-    /// Its event.
+    /// The index of its event.
     pub event: usize,
-    /// What was asked for, rounded as the allocator does.
+    /// The requested bytes, rounded as the allocator rounds them.
     pub bytes: u64,
     pub stream: u64,
     pub pool: PoolId,
@@ -24,9 +24,9 @@ pub struct Failed {
 /// What kept a request from getting new memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// The card: the driver could have given this much in all.
+    /// The card: this is all the memory that the driver had for PyTorch.
     Card { capacity_bytes: u64 },
-    /// A memory fraction, since the driver had enough. A snapshot does not say how much it allows: at
+    /// A memory fraction, because the driver had enough. A snapshot does not say how much it allows, only that it is at
     /// least what was once reserved.
     Limit { at_least_bytes: u64 },
 }
@@ -56,7 +56,7 @@ impl Failed {
     }
 }
 
-/// What there was when a request failed.
+/// The state of the memory when a request failed.
 #[derive(Debug)]
 pub struct AtFailure {
     pub(super) failed: Failed,
@@ -90,7 +90,7 @@ impl AtFailure {
     }
 }
 
-/// What each cached block had against a request that failed.
+/// Why no cached block could serve the failed request.
 pub(super) fn of_failure(
     ledger: &CardLedger,
     at_failure: &AtFailure,
@@ -152,14 +152,14 @@ pub(super) fn of_failure(
     sentences
 }
 
-/// How much of a state without a failed request is cached, and what keeps it.
+/// How much memory is cached at a moment without a failed request, and what keeps it.
 pub(super) fn of_state(
     ledger: &CardLedger,
     segments: &[Segment],
     settings: &Settings,
 ) -> Vec<String> {
     let views: Vec<_> = segments.iter().map(|one| view(ledger, one)).collect();
-    // A request that nothing serves: all that is cached is looked at.
+    // A request that no block can serve, so that all cached blocks are examined.
     let wanted = Wanted {
         size: u64::MAX >> 1,
         segment_size: u64::MAX >> 1,
@@ -184,7 +184,7 @@ pub(super) fn of_state(
         human(refusal.releasable_bytes)
     )];
     let held: u64 = refusal.pinned.iter().map(|pin| pin.free_bytes).sum();
-    // Less than that is the usual slack of a cache.
+    // Less is the usual slack of a cache.
     if held > reserved / 20 {
         let first = &refusal.pinned[..refusal.pinned.len().min(3)];
         sentences.push(format!(
@@ -200,7 +200,7 @@ fn pool_id(number: Option<(u64, u64)>) -> PoolId {
     number.map_or(PoolId::DEFAULT, |(graph, user)| PoolId(graph, user))
 }
 
-/// A segment in the words of the allocator's replica.
+/// A segment in the types of the allocator's replica.
 fn view(ledger: &CardLedger, segment: &Segment) -> SegmentView {
     let blocks: Vec<BlockView> = segment
         .blocks
@@ -283,7 +283,7 @@ fn why_not(group: &CachedBlocks) -> String {
     }
 }
 
-/// Which live blocks keep segments from going back, and whose they are.
+/// Which live blocks keep segments from being returned to the driver, and the lines that made them.
 fn pinned(ledger: &CardLedger, segments: &[Segment], pins: &[PinnedSegment]) -> String {
     let total: u64 = pins.iter().map(|pin| pin.total_bytes).sum();
     let live: u64 = pins.iter().map(PinnedSegment::live_bytes).sum();

@@ -8,12 +8,12 @@ use ghostgpu_text::{Sheet, grouped, human};
 use super::fragmentation::{AtFailure, Failed, of_failure, of_state};
 use super::top;
 use super::what_helps::WhatHelps;
-use crate::look::{Detail, Look};
+use crate::style::{Detail, Style};
 
-/// What one screen is about.
+/// What the screen shows.
 #[derive(Debug)]
 pub struct Shown<'a> {
-    /// The snapshot, as the user calls it.
+    /// The snapshot's path, as the user typed it.
     pub file: String,
     /// Without its events.
     pub snapshot: &'a Snapshot,
@@ -23,23 +23,23 @@ pub struct Shown<'a> {
     pub top: usize,
     pub settings: &'a Settings,
     pub at_failure: Option<AtFailure>,
-    /// None: the history was not replayed.
+    /// `None` if the history was not replayed.
     pub what_helps: Option<WhatHelps>,
 }
 
 impl Shown<'_> {
-    pub fn text(&self, look: Look) -> String {
+    pub fn text(&self, style: Style) -> String {
         let Self {
             snapshot, ledger, ..
         } = self;
-        let mut sheet = look.sheet();
-        if look.detail == Detail::Quiet {
+        let mut sheet = style.sheet();
+        if style.detail == Detail::Quiet {
             self.verdict(&mut sheet);
             return sheet.render();
         }
         headline(&mut sheet, snapshot, ledger, &self.file);
         state(&mut sheet, snapshot, self.device);
-        peak(&mut sheet, snapshot, ledger, look.detail);
+        peak(&mut sheet, snapshot, ledger, style.detail);
         if let Some(at_failure) = &self.at_failure {
             failure(&mut sheet, ledger, &at_failure.failed);
         }
@@ -70,7 +70,7 @@ impl Shown<'_> {
         sheet.render()
     }
 
-    /// The one line of `--quiet`: what failed, or the peak.
+    /// The line of `--quiet`: what failed, or the peak.
     fn verdict(&self, sheet: &mut Sheet) {
         if let Some(at_failure) = &self.at_failure {
             return failure(sheet, self.ledger, &at_failure.failed);

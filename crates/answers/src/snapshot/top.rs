@@ -5,14 +5,14 @@ use ghostgpu_recording::Recording;
 use ghostgpu_text::{Table, grouped, human};
 use serde_json::{Value, json};
 
-use crate::look::{Detail, Look};
+use crate::style::{Detail, Style};
 
 /// The holders of a moment.
 #[derive(Debug)]
 pub struct Top<'a> {
     pub recording: &'a Recording,
     pub device: usize,
-    /// The moment, as a person says it.
+    /// The moment in words.
     pub when: String,
     pub holders: &'a Holders,
     /// How many are listed.
@@ -21,8 +21,8 @@ pub struct Top<'a> {
 }
 
 impl Top<'_> {
-    pub fn text(&self, look: Look) -> String {
-        let mut sheet = look.sheet();
+    pub fn text(&self, style: Style) -> String {
+        let mut sheet = style.sheet();
         sheet.section(
             "live",
             [format!(
@@ -33,7 +33,7 @@ impl Top<'_> {
                 self.when
             )],
         );
-        if look.detail != Detail::Quiet {
+        if style.detail != Detail::Quiet {
             sheet.table("held by", &table(self.holders, self.most));
             sheet.list("notes", self.warnings);
         }
@@ -105,7 +105,7 @@ pub(super) fn table(holders: &Holders, most: usize) -> Table {
     table
 }
 
-/// What is not listed.
+/// The row for holders that are not listed.
 pub(super) fn others(count: usize) -> String {
     match count {
         1 => "1 other".to_owned(),

@@ -1,31 +1,31 @@
-//! What would have helped: settings that a replay has shown to, and nothing else.
+//! What would have helped: only settings that a replay has shown to help.
 
 use ghostgpu_text::human;
 use ghostgpu_whatif::Found;
 
-/// Worth mentioning: a fiftieth of what is reserved.
+/// A saving is worth mentioning if it is at least one part in this many of what is reserved.
 const LEAST_SAVING: u64 = 50;
 
-/// What replays of a history under the usual settings came to.
+/// The results of replaying a history under common settings.
 #[derive(Debug)]
 pub enum WhatHelps {
     /// A request had failed.
     AfterFailure {
         found: Vec<Found>,
-        /// What there was.
+        /// The memory that was available.
         most_bytes: u64,
-        /// What the recorded settings reserve with memory enough.
+        /// What the recorded settings reserve with unlimited memory.
         unbounded_bytes: u64,
     },
     WithoutFailure {
         found: Vec<Found>,
-        /// What was reserved at most.
+        /// Peak reserved memory.
         recorded_bytes: u64,
     },
 }
 
 impl WhatHelps {
-    /// Sentences on settings, each with what a replay of this very history came to.
+    /// Sentences about settings, each with the result of replaying this history.
     pub(super) fn sentences(&self) -> Vec<String> {
         match self {
             Self::AfterFailure {

@@ -1,4 +1,4 @@
-//! A job with many arguments on many cards: the answer of `sweep`, as plain data and as people read it.
+//! A job with many arguments on many cards: the answer of `sweep`, as data and as text.
 
 mod page;
 mod text;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::cards::verdict_name;
 use crate::csv;
 
-/// A field that is added keeps the version; `docs/sweep-json.md` describes them.
+/// Adding a field keeps the version; `docs/sweep-json.md` describes them.
 const SCHEMA: &str = "ghostgpu.sweep/1";
 
 /// The JSON document of `--json`; the text shows the same.
@@ -24,14 +24,14 @@ pub struct Sweep {
     pub command: Vec<String>,
     pub arguments: Vec<SweptArgument>,
     pub points: Vec<Point>,
-    /// Arguments with whose values nothing changed.
+    /// Arguments whose values made no difference.
     pub without_effect: Vec<String>,
-    /// How many points were not come to.
+    /// How many points were not reached.
     pub not_tried: usize,
     pub exit_code: u8,
 }
 
-/// An argument of the script's, with the values that it was given.
+/// An argument of the script, with its values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SweptArgument {
     pub name: String,
@@ -45,11 +45,11 @@ pub struct Point {
     pub values: Vec<String>,
     #[serde(flatten)]
     pub card: OnCard,
-    /// It was known from an earlier sweep.
+    /// Known from an earlier sweep.
     pub known_before: bool,
 }
 
-/// What `cards` says of one card, as far as it is kept. Names and meanings are those of its document.
+/// What `cards` says about one card, as far as it is kept. Names and meanings are those of its document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OnCard {
@@ -122,7 +122,7 @@ impl Sweep {
     }
 }
 
-/// Whether a verdict says something about the job, and not about what kept it from being rehearsed.
+/// Whether a verdict is about the job's memory, and not about what prevented a rehearsal.
 pub fn is_answer(verdict: Verdict) -> bool {
     !matches!(
         verdict,
@@ -134,10 +134,10 @@ pub fn is_answer(verdict: Verdict) -> bool {
     )
 }
 
-/// Arguments with several values, with each of which every other combination says exactly the same.
+/// Arguments with several values that make no difference in any combination of the others.
 fn without_effect(arguments: &[SweptArgument], points: &[Point]) -> Vec<String> {
     let has_no_effect = |index: usize| {
-        // By the other values and the card: what the first one was.
+        // The first result, by the other values and the card.
         let mut seen: BTreeMap<(Vec<&str>, &str), &OnCard> = BTreeMap::new();
         let mut is_compared = false;
         for point in points.iter().filter(|point| is_answer(point.card.verdict)) {

@@ -9,13 +9,13 @@ use crate::headline::word;
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 380.0;
-/// Around the plot: for the figures at its left, and what stands above and below it.
+/// Space around the plot, for its figures and labels.
 const LEFT: f64 = 80.0;
 const RIGHT: f64 = 150.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 44.0;
 
-/// Lines that are told apart by their colours; more of them begin anew.
+/// Colours of the lines; if there are more lines, colours repeat.
 const COLOURS: [&str; 6] = [
     "#2f6fb3", "#c2571a", "#3a8f4d", "#8a4fa3", "#b5304b", "#5f6b76",
 ];
@@ -46,7 +46,7 @@ impl Sweep {
         page
     }
 
-    /// Memory against the first argument: a line for each card and each combination of the other values.
+    /// Memory against the first argument, with a line for each card and combination of the other values.
     fn plot(&self) -> String {
         let points: Vec<(&Point, u64)> = self
             .points
@@ -62,7 +62,7 @@ impl Sweep {
         let place = places(&argument.values);
         let capacities = self.capacities();
         let most = points.iter().map(|(_, bytes)| *bytes).max().unwrap_or(1);
-        // A card that has far more than any point needs would press the points together.
+        // A card with far more memory than any point needs would compress the scale.
         let shown = capacities.iter().filter(|(_, total)| *total <= most * 2);
         let top = shown
             .clone()
@@ -195,7 +195,7 @@ impl Sweep {
     }
 }
 
-/// Points that differ in their first value alone, in its order.
+/// Groups points that differ only in their first value, in its order.
 fn lines<'a>(points: &[(&'a Point, u64)]) -> Vec<(String, Vec<(&'a Point, u64)>)> {
     let mut lines: Vec<(String, Vec<(&Point, u64)>)> = Vec::new();
     for &(point, bytes) in points {
@@ -210,7 +210,7 @@ fn lines<'a>(points: &[(&'a Point, u64)]) -> Vec<(String, Vec<(&'a Point, u64)>)
     lines
 }
 
-/// Where values stand on an axis from 0 to 1: by their size if all are numbers, else one after the other.
+/// Positions of values on an axis from 0 to 1: proportional if all are numbers, else evenly spaced.
 fn places(values: &[String]) -> Vec<f64> {
     let numbers: Option<Vec<f64>> = values
         .iter()

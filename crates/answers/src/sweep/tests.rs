@@ -1,5 +1,5 @@
 use super::*;
-use crate::look::{PLAIN, assert_fits_one_screen};
+use crate::style::{PLAIN, assert_fits_one_screen};
 
 fn argument(name: &str, values: &[&str]) -> SweptArgument {
     SweptArgument {

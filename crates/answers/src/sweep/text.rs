@@ -1,20 +1,20 @@
-//! The points of a sweep as people read them.
+//! The points of a sweep as text.
 
 use ghostgpu_text::{Table, counted, human, shortened};
 
 use super::{Point, Sweep, is_answer};
 use crate::headline::word;
-use crate::look::{Colour, Detail, Look};
+use crate::style::{Colour, Detail, Style};
 
 /// Rows that fit one screen.
 const ROWS: usize = 17;
 
-/// A value that is longer loses its middle.
+/// A longer value is cut in the middle.
 const VALUE_WIDTH: usize = 16;
 
 impl Sweep {
     /// With `is_all`, every point is in the table.
-    pub fn text(&self, look: Look, is_all: bool) -> String {
+    pub fn text(&self, style: Style, is_all: bool) -> String {
         let fitting = self.points.iter();
         let fitting = fitting
             .filter(|point| point.card.fits == Some(true))
@@ -24,14 +24,14 @@ impl Sweep {
             0 => Colour::Bad,
             _ => Colour::Good,
         };
-        let mut sheet = look.sheet();
+        let mut sheet = style.sheet();
         let all = self.points.len() as u64;
         sheet.paragraph(
             label,
             &format!("{fitting} of {}", counted(all, "point", "points")),
         );
-        if look.detail == Detail::Quiet {
-            return look.paint_label(label, colour, &sheet.render());
+        if style.detail == Detail::Quiet {
+            return style.paint_label(label, colour, &sheet.render());
         }
         let failed = self.points.iter();
         let failed: Vec<&Point> = failed
@@ -64,7 +64,7 @@ impl Sweep {
             let points = counted(self.not_tried as u64, "point", "points");
             sheet.paragraph("not tried", &points);
         }
-        let is_all = is_all || look.detail == Detail::Everything || self.points.len() <= ROWS;
+        let is_all = is_all || style.detail == Detail::Everything || self.points.len() <= ROWS;
         let shown = match is_all {
             true => self.points.len(),
             false => ROWS - 1,
@@ -78,7 +78,7 @@ impl Sweep {
             let more = self.points.len() - shown;
             text.push_str(&format!("… {more} more: --all\n"));
         }
-        look.paint_label(label, colour, &text)
+        style.paint_label(label, colour, &text)
     }
 
     fn table(&self, rows: usize) -> String {

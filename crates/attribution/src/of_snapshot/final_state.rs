@@ -13,8 +13,8 @@ use super::Brought;
 use super::pass::{NONE, is_possible};
 use crate::pools::Pools;
 
-/// Segments say their pool and kind from torch 2.1 on, events only from 2.12 on: what is still reserved at the end has
-/// those of its segment.
+/// Segments have their pool and kind from torch 2.1 on, events only from 2.12 on. So what is still reserved at the end
+/// gets those of its segment.
 fn name_pools(card: &mut CardMemory, at_end: &ReservedRanges) {
     let mut seen = HashSet::new();
     let last: Vec<(u32, SegmentChange)> = card
@@ -35,7 +35,7 @@ fn name_pools(card: &mut CardMemory, at_end: &ReservedRanges) {
     }
 }
 
-/// A damaged file may give back what it never had: then only as much goes as there is.
+/// A damaged file may release more than was reserved; then only as much as was reserved is released.
 fn release_no_more_than_is_reserved(card: &mut CardMemory) {
     let before = card.reserved_before.iter().map(|range| range.bytes);
     let mut reserved = before.fold(0, u64::saturating_add);
@@ -54,8 +54,8 @@ fn release_no_more_than_is_reserved(card: &mut CardMemory) {
     }
 }
 
-/// Adds what the state at the end says: what was reserved before the first event, the true sizes of blocks that are
-/// live, and those that no event allocated, which are counted.
+/// Adds what follows from the state at the end: what was reserved before the first event, the true sizes of live blocks,
+/// and live blocks that no event allocated, whose number it returns.
 pub(super) fn add_final_state(
     card: &mut CardMemory,
     device: usize,

@@ -1,11 +1,11 @@
 //! A memory snapshot as a recording without owners.
 //!
-//! PyTorch's allocator says what it did, and nothing about why. So a snapshot becomes events, allocations with
-//! stack, size, lifetime and pool, segments, and failed requests; categories, modules, operators and stages stay
-//! unknown. Event `n` of the recording is entry `n` of the trace, so that both are spoken of by the same number; only
-//! where the trace has lost a free, one is put in.
+//! PyTorch's allocator records what it did, but not why. So a snapshot becomes events, allocations with stack, size,
+//! lifetime and pool, segments, and failed requests; categories, modules, operators and stages stay unknown. Event `n`
+//! of the recording is entry `n` of the trace, so that both have the same number, except where a free is inserted because
+//! the trace has lost it.
 //!
-//! Ten million events are hundreds of megabytes: the snapshot's columns are consumed one by one.
+//! Ten million events take hundreds of megabytes, so the snapshot's columns are consumed one by one.
 
 mod contexts;
 mod final_state;
@@ -26,11 +26,11 @@ use contexts::Contexts;
 use final_state::add_final_state;
 use pass::{NONE, Pass, is_possible};
 
-/// What the driver is asked for when a request up to 1 MiB finds nothing.
+/// The size of the segment that is reserved for a request of up to 1 MiB.
 const SMALL_SEGMENT_BYTES: u64 = 2 << 20;
 
-/// Makes a recording of a snapshot, and takes the snapshot's events for that. What it is about beside the
-/// allocator's settings (a file's name) is left to the caller.
+/// Makes a recording from a snapshot, and consumes the snapshot's events. The caller fills in `about`, except for the
+/// allocator's settings.
 pub fn recording_of_snapshot(snapshot: &mut Snapshot) -> Recording {
     let mut names = Names::default();
     let mut warnings: Vec<String> = snapshot.warnings.iter().map(ToString::to_string).collect();
@@ -71,7 +71,7 @@ pub fn recording_of_snapshot(snapshot: &mut Snapshot) -> Recording {
     }
 }
 
-/// Names of the snapshot on their way into the recording.
+/// Names of the snapshot that are added to the recording.
 struct Brought<'a> {
     snapshot: &'a Snapshot,
     names: &'a mut Names,
@@ -89,7 +89,7 @@ impl Brought<'_> {
     }
 }
 
-/// One device, and a sentence about what is older than its events.
+/// The memory of one device, and a sentence about allocations that are older than its events.
 fn card(
     device: usize,
     columns: EventColumns,
@@ -140,7 +140,7 @@ fn card(
     card.events = std::mem::take(&mut pass.events);
     drop(kinds);
 
-    // From here on only what each allocation needs is kept, column by column.
+    // From here on, only the columns that allocations need are kept.
     let known_at = std::mem::take(&mut pass.known_from);
     let of =
         |column: &[u64]| -> Vec<u64> { known_at.iter().map(|at| column[*at as usize]).collect() };
@@ -168,7 +168,7 @@ fn card(
         let label = match (annotated.get(&(id as u32)), begin) {
             (Some(label), _) => *label,
             (None, Some(_)) if context.label != NameId(0) => context.label,
-            // Positions are those of the recording's events, to which the times belong.
+            // Positions are indices of the recording's events, like the times.
             (None, Some(begin)) => ranges.at(card
                 .times_us
                 .get(begin as usize)
@@ -200,7 +200,7 @@ fn event(number: u32) -> Option<u32> {
     (number != NONE).then_some(number)
 }
 
-/// What is said about allocations that are older than the events.
+/// The sentence about allocations that are older than the events.
 fn sentence(device: usize, freed: usize, still_live: usize, has_events: bool) -> Option<String> {
     (has_events && freed + still_live > 0).then(|| {
         format!(
@@ -211,7 +211,7 @@ fn sentence(device: usize, freed: usize, still_live: usize, has_events: bool) ->
     })
 }
 
-/// Takes down what events reserve and release, and what was reserved before them.
+/// Adds what events reserve and release, and what was reserved before them.
 fn add_changes(
     card: &mut CardMemory,
     kinds: &[EventKind],
@@ -238,11 +238,11 @@ fn add_changes(
     }
 }
 
-/// Times since the first event's. A free that was put in happens with the event after it.
+/// Times since the first event. An inserted free has the time of the event after it.
 fn times_of(times_us: Vec<i64>, first_us: i64, lost_frees: &[usize]) -> Vec<u64> {
     let since_first = |us: i64| u64::try_from(us.saturating_sub(first_us)).unwrap_or(0);
     if lost_frees.is_empty() {
-        // Of equal size: made in place.
+        // The element sizes are equal, so this reuses the allocation.
         return times_us.into_iter().map(since_first).collect();
     }
     let mut all = Vec::with_capacity(times_us.len() + lost_frees.len());

@@ -9,22 +9,22 @@ use ghostgpu_snapshot::EventKind;
 /// No event, in a column of events.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// No block and no segment is larger: sizes of a damaged file must not overflow sums.
+/// No block or segment is larger. This keeps sizes in a damaged file from overflowing sums.
 const MOST_BYTES: u64 = 1 << 48;
 
-/// Which allocation each event is about, found in one pass.
+/// The allocation of each event, found in one pass.
 pub(super) struct Pass {
     pub(super) events: Vec<Event>,
-    /// Of each allocation, the events that began and ended it, in the recording.
+    /// For each allocation, the events of the recording that began and ended it.
     pub(super) begins: Vec<u32>,
     pub(super) ends: Vec<u32>,
-    /// Of each allocation, the entry of the trace that it is known from: its alloc, else its free.
+    /// For each allocation, the entry of the trace that describes it: its alloc, else its free.
     pub(super) known_from: Vec<u32>,
-    /// Entry of the trace that freed it.
+    /// For each allocation, the entry of the trace that freed it.
     pub(super) freed_by: Vec<u32>,
-    /// By address: the allocation that is live there in the end, or `NONE` if what was there is gone.
+    /// By address: the allocation that is live there at the end, or `NONE` if it was freed.
     pub(super) live: HashMap<u64, u32, SeededState>,
-    /// Entries of the trace before which a free was put in.
+    /// Entries of the trace before which a lost free was inserted.
     pub(super) lost_frees: Vec<usize>,
     /// Entries that name an allocation, and which.
     pub(super) annotated: Vec<(usize, u32)>,
@@ -90,7 +90,7 @@ impl Pass {
     pub(super) fn allocate(&mut self, at: usize, address: u64) -> Event {
         let earlier = self.live.get(&address).copied().filter(|id| *id != NONE);
         if let Some(earlier) = earlier {
-            // Its free is not in the trace: whatever was there is gone.
+            // The trace lacks the free of the previous allocation at this address.
             self.ends[earlier as usize] = self.now();
             self.lost_frees.push(at);
             self.events.push(Event::Free(AllocationId(earlier)));
@@ -110,8 +110,8 @@ impl Pass {
         Event::Free(AllocationId(id))
     }
 
-    /// What is live at an address. What nobody allocated is older than the trace, unless something else was
-    /// there already.
+    /// The live allocation at an address. One that the trace did not allocate is older than the trace, unless another
+    /// allocation was at this address before.
     pub(super) fn live_or_older(&mut self, at: usize, address: u64) -> Option<AllocationId> {
         match self.live.get(&address) {
             Some(&NONE) => None,
@@ -124,8 +124,8 @@ impl Pass {
         }
     }
 
-    /// Whether every free has the stack of its allocation, as histories without stacks of frees have: then a free
-    /// says where an older allocation was made.
+    /// Whether every free has the stack of its allocation, as in histories that do not record the stacks of frees. Then a
+    /// free shows where an older allocation was made.
     pub(super) fn frees_have_stack_of_allocation(
         &self,
         stacks: &[ghostgpu_snapshot::StackId],
@@ -139,7 +139,7 @@ impl Pass {
     }
 }
 
-/// Whether a range can be memory: a damaged file may say anything.
+/// Whether a range is plausible; a damaged file may contain anything.
 pub(super) fn is_possible(address: u64, bytes: u64) -> bool {
     bytes <= MOST_BYTES
         && address

@@ -1,9 +1,9 @@
-//! The options of every command that choose where its answer goes, and in which form.
+//! The options that choose where an answer goes and in which form, the same in every command.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use ghostgpu_answers::{Look, in_json};
+use ghostgpu_answers::{Style, in_json};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -27,15 +27,15 @@ pub struct AnswerOptions {
     pub out: Option<PathBuf>,
 }
 
-/// Commands whose words are all their own: none of them belongs to a script.
+/// Commands that run no script, so all words are their own.
 const WITHOUT_SCRIPT: [&str; 8] = [
     "doctor", "estimate", "explain", "gpus", "lint", "replay", "snapshot", "tricks",
 ];
 
-/// The command line with `--json` made unambiguous: in `explain --json error.log` the log is no value of it.
+/// Makes `--json` unambiguous: in `explain --json error.log`, the log is not its value.
 ///
-/// clap gives an option with an optional value whatever word comes next. Where a script follows, only a name that
-/// ends in `.json` is one, and anything else is refused.
+/// clap takes the next word as the value of an option with an optional value. If a script follows, only a name that ends
+/// in `.json` is a value, and anything else is refused.
 pub fn with_clear_json(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
     let command = words.get(1).and_then(|word| word.to_str());
@@ -70,7 +70,7 @@ fn parse_json_file(name: &str) -> Result<PathBuf, String> {
 }
 
 impl AnswerOptions {
-    /// Makes sure that everything can be written, before anything is done.
+    /// Makes sure that all files can be written, before anything else is done.
     pub fn prepare(&self) -> Result<Destination, Failure> {
         let is_bare = self.json.as_deref() == Some(Path::new("-"));
         let (json, file) = match (&self.json, &self.out) {
@@ -90,26 +90,26 @@ impl AnswerOptions {
 #[derive(Debug)]
 pub struct Destination {
     json: Option<Output>,
-    /// The text goes here instead of to standard output.
+    /// The file for the text, instead of standard output.
     file: Option<Output>,
-    /// What is to be written there.
+    /// The text for that file so far.
     text: String,
 }
 
 impl Destination {
-    /// Where what a script prints goes, and text that is not written to a file.
+    /// The stream for a script's output, and for text that is not written to a file.
     pub fn stream(&self) -> Stream {
         stream_beside(self.json.as_ref())
     }
 
-    pub fn look<'a>(&self, current_dir: Option<&'a Path>) -> Look<'a> {
+    pub fn style<'a>(&self, current_dir: Option<&'a Path>) -> Style<'a> {
         match self.file {
-            Some(_) => terminal::look_of_file(current_dir),
-            None => terminal::look(self.stream(), current_dir),
+            Some(_) => terminal::style_of_file(current_dir),
+            None => terminal::style(self.stream(), current_dir),
         }
     }
 
-    /// Says a part of the answer: at once, unless a file gets the whole text at the end.
+    /// Adds a part of the answer: printed at once, unless a file gets the whole text at the end.
     pub fn say(&mut self, text: &str) -> anyhow::Result<()> {
         match self.file {
             Some(_) => {
@@ -120,7 +120,7 @@ impl Destination {
         }
     }
 
-    /// Writes the files that were asked for; `document` is called only if JSON was.
+    /// Writes the requested files; `document` is called only for JSON.
     pub fn finish(
         self,
         document: impl FnOnce() -> serde_json::Result<String>,
@@ -134,23 +134,23 @@ impl Destination {
         }
     }
 
-    /// Text and document of an answer that took a rehearsal: where JSON has standard output, the text goes
-    /// to standard error, beside what the script printed.
+    /// Publishes an answer that took a rehearsal: if JSON goes to standard output, the text goes to standard error, like
+    /// the script's output.
     pub fn publish(mut self, text: &str, document: &impl Serialize) -> anyhow::Result<()> {
         self.say(text)?;
         self.finish(|| in_json(document))
     }
 
-    /// Text and document of an answer from files: where JSON has standard output, it stands for the text.
+    /// Publishes an answer from files: if JSON goes to standard output, it replaces the text.
     pub fn answer(
         mut self,
-        text: impl FnOnce(Look) -> String,
+        text: impl FnOnce(Style) -> String,
         document: impl FnOnce() -> serde_json::Result<String>,
     ) -> anyhow::Result<()> {
         let is_said = self.file.is_some() || self.stream() == Stream::Output;
         if is_said {
             let current_dir = std::env::current_dir().ok();
-            let text = text(self.look(current_dir.as_deref()));
+            let text = text(self.style(current_dir.as_deref()));
             self.say(&text)?;
         }
         self.finish(document)

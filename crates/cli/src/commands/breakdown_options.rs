@@ -1,4 +1,4 @@
-//! The options about whose memory it is, shared by the commands that say so.
+//! The options about the breakdown of memory, shared by the commands that show it.
 
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@ use ghostgpu_device::{Card, Catalogue};
 
 use crate::failure::Failure;
 
-/// The cards that are named, in that order and each once.
+/// The named cards, in this order, each once.
 pub fn cards_named(names: &str) -> Result<Vec<&'static Card>, Failure> {
     let mut cards: Vec<&Card> = Vec::new();
     for name in names.split(',') {

@@ -128,7 +128,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let stop = found.stop.take();
     match &stop {
         None => {}
-        // What is known so far is worth as much as it was.
+        // The verdicts found so far are still valid.
         Some(Stop::Interrupted(_)) if !found.known.is_empty() => {}
         Some(_) => return Err(stop.map_or_else(|| anyhow::anyhow!("stopped"), Into::into)),
     }
@@ -136,18 +136,18 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         show_last_lines(&failure.last_lines);
     }
     let answer = Cards::new(&found, &question, command);
-    let look = output.look(None);
+    let style = output.style(None);
     if let Some(csv) = csv {
         csv.write(&answer.csv())?;
     }
-    output.publish(&answer.text(look, arguments.all), &answer)?;
+    output.publish(&answer.text(style, arguments.all), &answer)?;
     match stop {
         Some(stop) => Err(stop.into()),
         None => Ok(answer.exit_code),
     }
 }
 
-/// The cards that are asked about.
+/// The cards in question.
 fn chosen(arguments: &Arguments) -> Result<Vec<&'static Card>, Failure> {
     let mut cards = match &arguments.options.gpu {
         Some(names) => cards_named(names)?,

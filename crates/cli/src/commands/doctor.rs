@@ -1,4 +1,4 @@
-//! `ghostgpu doctor`: what was found, whether it works together, and what to do if not.
+//! `ghostgpu doctor`: whether rehearsals work on this machine, and what to do if not.
 
 use std::ffi::OsString;
 
@@ -32,7 +32,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let diagnosis = diagnose(arguments.python.as_deref())?;
     let output = arguments.answer.prepare()?;
     output.answer(
-        |look| doctor::text(&diagnosis, look),
+        |style| doctor::text(&diagnosis, style),
         || doctor::json(&diagnosis),
     )?;
     Ok(if diagnosis.is_usable { 0 } else { EXIT_FAILURE })

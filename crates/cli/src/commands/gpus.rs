@@ -46,7 +46,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     let output = arguments.answer.prepare()?;
     output.answer(
-        |look| gpus::text(&cards, look),
+        |style| gpus::text(&cards, style),
         || in_json(&gpus::json(&cards)),
     )?;
     Ok(0)

@@ -1,11 +1,11 @@
-//! `--margin`: how much of a card is to be left.
+//! `--margin`: how much of a card must be left.
 
 use ghostgpu_plan::verdict::Margin;
 use ghostgpu_text::parse_size;
 
 /// A size, or a part of the card: `1GiB`, `5%`.
 pub fn parse_margin(text: &str) -> Result<Margin, String> {
-    // A card of no bytes is nonsense, but no margin is not.
+    // `parse_size` refuses 0, which is a valid margin.
     if text.trim() == "0" {
         return Ok(Margin::Bytes(0));
     }

@@ -91,14 +91,14 @@ pub struct Arguments {
     pub script: ScriptWords,
 }
 
-/// What is to stay as it is.
+/// What must stay the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Keep {
     /// Losses and gradients, up to rounding
     Numerics,
 }
 
-/// What may change, as it is typed.
+/// What may change, as the user types it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum AllowOption {
     Precision,

@@ -1,22 +1,22 @@
-//! `--ranks`: which ranks of a job are run, as it is typed.
+//! `--ranks`: which ranks of a job are run, as the user types it.
 
 use std::collections::BTreeSet;
 
 use ghostgpu_rehearse::RankChoice;
 
-/// More than anybody's job has: a list that is longer is a slip.
+/// More ranks than any job has; a longer list is a typing error.
 const MOST_RANKS: u32 = 1 << 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RanksOption {
     All,
-    /// Those that have to be run for all of them to be known.
+    /// Those that must be run so that the memory of every rank is known.
     Distinct,
     Listed(Vec<u32>),
 }
 
 impl RanksOption {
-    /// As it can be typed; none where it need not be.
+    /// As the user types it; `None` for the default.
     pub fn word(&self) -> Option<String> {
         match self {
             Self::All => None,
@@ -28,7 +28,7 @@ impl RanksOption {
         }
     }
 
-    /// What to begin with.
+    /// The ranks to begin with.
     pub fn choice(&self) -> RankChoice {
         match self {
             Self::All => RankChoice::All,

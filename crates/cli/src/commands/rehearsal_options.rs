@@ -1,4 +1,4 @@
-//! The options that every command shares which rehearses something: the card, and how.
+//! The options that all rehearsing commands share: the card, and how to rehearse.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -56,7 +56,7 @@ pub struct RehearsalOptions {
     pub library_sizes: Vec<PathBuf>,
 }
 
-/// The policy for unknown values, as it is typed.
+/// The policy for unknown values, as the user types it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ValuesOption {
     /// Ordinary numbers; checks in the script pass
@@ -85,7 +85,7 @@ impl ValuesOption {
 }
 
 impl RehearsalOptions {
-    /// The job of rehearsing a command with these options.
+    /// The job for a command with these options.
     pub fn job(&self, command: Vec<OsString>) -> Job {
         Job {
             command,
@@ -102,7 +102,7 @@ impl RehearsalOptions {
         }
     }
 
-    /// Options that change what is measured, as they are typed. The card itself is not among them.
+    /// The options that affect the result, as the user types them, without the card itself.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         if let Some(reserve) = self.reserve {
@@ -133,7 +133,7 @@ impl RehearsalOptions {
         words
     }
 
-    /// `--memory`, as it is typed.
+    /// `--memory`, as the user types it.
     pub fn memory_words(&self) -> Vec<String> {
         let memory = self.memory.into_iter();
         memory

@@ -1,5 +1,4 @@
-//! The script that a command runs, and the argument of the script's that sets the batch: the same in every
-//! command.
+//! The script that a command runs, and the script's argument that sets the batch; the same in every command.
 
 use std::ffi::OsString;
 
@@ -42,7 +41,7 @@ impl ScriptWords {
         }
     }
 
-    /// The script with its arguments, as it is typed; a program comes after `--`.
+    /// The script with its arguments, as the user types it; a program comes after `--`.
     pub fn typed(&self) -> Vec<String> {
         let command = self.command();
         let words = command
@@ -77,7 +76,7 @@ impl BatchArgument {
         }
     }
 
-    /// Refuses the argument where nothing would be done with it.
+    /// Refuses the argument if it would have no effect.
     pub fn needs(&self, option: &str, is_given: bool) -> Result<(), Failure> {
         match (&self.arg, is_given) {
             (Some(_), false) => Err(Failure::new(format!(

@@ -112,7 +112,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let prepare = |path: &Option<PathBuf>| path.as_deref().map(Output::prepare).transpose();
     let (csv, page) = (prepare(&arguments.csv)?, prepare(&arguments.page)?);
     let own_words = arguments.script.command();
-    // What is wrong with the job itself is said before anything is started.
+    // Problems of the job itself are reported before anything starts.
     let prepared = Job {
         card: first_card(&cards).map(|card| card.name.to_owned()),
         extent: arguments.extent.extent(),
@@ -140,15 +140,15 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     if let Some(page) = page {
         page.write(&answer.page())?;
     }
-    let look = output.look(None);
-    output.publish(&answer.text(look, arguments.all), &answer)?;
+    let style = output.style(None);
+    output.publish(&answer.text(style, arguments.all), &answer)?;
     match stop {
         Some(stop) => Err(stop.into()),
         None => Ok(answer.exit_code),
     }
 }
 
-/// Refuses what no sweep can be made of.
+/// Refuses arguments that make no sweep.
 fn check(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.options.memory.is_some() {
         let message =
@@ -163,7 +163,7 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Rehearses what is not known. An interrupt ends that, and is returned.
+/// Rehearses the points that are not known yet. An interrupt ends this and is returned.
 fn rehearse_missing(
     arguments: &Arguments,
     options: &[String],
@@ -204,7 +204,7 @@ fn rehearse_missing(
     }
 }
 
-/// The options that every command line has.
+/// The options of every command line in the sweep.
 fn options(arguments: &Arguments) -> Vec<String> {
     let mut words = arguments.options.words();
     if let Some(timeout) = arguments.options.timeout {

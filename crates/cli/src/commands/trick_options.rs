@@ -1,4 +1,4 @@
-//! The options that ask for tricks: the same in every command, made from the catalogue of tricks.
+//! The options for tricks, which are the same in every command and made from the catalogue.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 const HEADING: &str = "Tricks (`ghostgpu tricks` describes them)";
 
-/// What was asked for, as it was typed.
+/// The requested tricks, as the user typed them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrickOptions {
     flags: Vec<(&'static str, String)>,
@@ -29,7 +29,7 @@ impl TrickOptions {
         Ok(Requests::checked(requests).map_err(failure)?.into_vec())
     }
 
-    /// As they are typed.
+    /// As the user types them.
     pub fn words(&self) -> Vec<String> {
         let flags = self
             .flags
@@ -78,7 +78,7 @@ fn has_optional_value(flag: &str) -> bool {
     })
 }
 
-/// The name of a flag without its hyphens, under which clap keeps it.
+/// The name of a flag without its hyphens, which is its id in clap.
 fn id(flag: &'static str) -> &'static str {
     flag.trim_start_matches('-')
 }
@@ -125,7 +125,7 @@ fn help(tricks: &[&Trick]) -> String {
 
 fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
-    // A name in code keeps its letters.
+    // A name from code keeps its case.
     match letters.next() {
         Some(first) if !text.starts_with("torch") => first.to_uppercase().chain(letters).collect(),
         _ => text.to_owned(),

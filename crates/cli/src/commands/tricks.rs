@@ -45,9 +45,9 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let output = arguments.answer.prepare()?;
     let is_in_full = arguments.name.is_some();
     output.answer(
-        |look| match is_in_full {
-            true => tricks::in_full(catalogue, &shown, look),
-            false => tricks::text(catalogue, look),
+        |style| match is_in_full {
+            true => tricks::in_full(catalogue, &shown, style),
+            false => tricks::text(catalogue, style),
         },
         || in_json(&tricks::json(catalogue, &shown)),
     )?;

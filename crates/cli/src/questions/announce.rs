@@ -1,10 +1,10 @@
-//! Lines beside the answer, on standard error.
+//! Lines on standard error, in addition to the answer.
 
 use crate::terminal::note;
 use ghostgpu_rehearse::Prepared;
 use ghostgpu_text::human;
 
-/// Says on which card what is done, so that a rehearsal never passes for the real thing.
+/// Says what is done on which card, so that a rehearsal is never mistaken for a real run.
 pub fn announce(prepared: &Prepared, doing: &str, promise: &str) {
     let card = prepared.card();
     let name = match prepared.card_count() {
@@ -21,7 +21,7 @@ pub fn announce(prepared: &Prepared, doing: &str, promise: &str) {
     }
 }
 
-/// The end of what a script printed, for the reader of a failure.
+/// Shows the end of a script's output after a failure.
 pub fn show_last_lines(lines: &[String]) {
     for line in lines {
         eprintln!("    {line}");

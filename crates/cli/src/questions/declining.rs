@@ -1,14 +1,14 @@
-//! Rehearsals of a script that may say itself that it cannot do what it was asked.
+//! Rehearsals of GhostGPU's own script (`estimate`), which may decline what it is asked to do.
 
 use ghostgpu_rehearse::{
     Change, Failure, Held, Rehearsal, Rehearse, Run, Runner, ScriptOutput, SizePoint, Stop,
     WholeRuns,
 };
 
-/// What a script says that it cannot do.
+/// Why a script declines, from its run; `None` if it does not.
 pub type Declines = fn(&Run) -> Option<Failure>;
 
-/// Whole runs, refused where the script declines.
+/// Whole runs that stop with [`Stop::Refused`] if the script declines.
 pub struct Declining {
     runs: WholeRuns,
     declines: Declines,

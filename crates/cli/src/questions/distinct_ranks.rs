@@ -1,4 +1,4 @@
-//! `--ranks distinct`: two ranks are run for a few steps, then those that these point to, until no others are wanted.
+//! `--ranks distinct`: runs two ranks for a few steps, then the ranks that follow from them, until there are no new ones.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::failure::Failure;
 use crate::progress::Rehearsing;
 use crate::terminal::note;
 
-/// The second step has the optimizer's state.
+/// Two, because optimizer state exists only from the second step on.
 const STEPS: u64 = 2;
 
-/// The job with the ranks that its first and its last one point to.
+/// The job with the ranks that follow from a short run of its first and last one.
 pub fn first_guess(job: &Job) -> anyhow::Result<Job> {
     note(format_args!("finding out which ranks differ"));
     let ends = Job {
@@ -45,7 +45,7 @@ pub fn first_guess(job: &Job) -> anyhow::Result<Job> {
     .into())
 }
 
-/// The job with more ranks, if a run of those it has points to others.
+/// The job with more ranks, if others follow from a run of its present ones.
 pub fn with_more(job: &Job, run: &Run) -> Option<Job> {
     let RankChoice::Listed(chosen) = &job.ranks else {
         return None;

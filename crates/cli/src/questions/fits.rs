@@ -1,5 +1,5 @@
-//! Does it fit? The job is rehearsed, with unlimited memory where it does not fit, with the smallest at which it
-//! ends, and at other sizes where growth is asked for.
+//! Does it fit? The job is rehearsed; if it does not fit, again with unlimited memory; with the smallest memory with
+//! which it completes; and, if growth is asked for, at other sizes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,24 +30,24 @@ use crate::output::Output;
 use crate::progress::Rehearsing;
 use crate::terminal::{Stream, note};
 
-/// The question, and where the answer goes beside standard output.
+/// The question, and where the answer goes in addition to standard output.
 pub struct DoesItFit<'a> {
     pub job: Job,
     pub output: &'a AnswerOptions,
-    /// What the memory was made of, as a page.
+    /// The file for the report page.
     pub page: Option<&'a Path>,
-    /// The recording's own file.
+    /// The file for the recording.
     pub recording: Option<&'a Path>,
-    /// How memory grows is asked too: where batch and sequence are set.
+    /// Where batch and sequence are set, if the question is also how memory grows.
     pub growth: Option<(SizePoint, SequencePoint)>,
-    /// The job is rehearsed again, to find out how much it needs.
+    /// Rehearse the job again to find its need.
     pub measures_need: bool,
-    /// What has to be left for it to fit with room.
+    /// How much of the card must be left.
     pub margin: Option<Margin>,
     /// What the user may type next.
     pub follow_ups: FollowUps,
     pub declines: Declines,
-    /// Which ranks have to be run is found out first.
+    /// First find out which ranks must be run.
     pub finds_distinct_ranks: bool,
 }
 
@@ -89,7 +89,7 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     let mut answer =
         ghostgpu_answers::fits::answer(&run, judgement, need, &Circumstances::of(&prepared));
     add_parts(&mut answer.ranks, &ranks.unwrap_or_default());
-    // Ranks that a failed job has no figures of are not ones that were left out.
+    // In a failed job, missing ranks were not left out on purpose.
     if matches!(
         run.completion(),
         Completion::Completed | Completion::OutOfMemory
@@ -111,11 +111,11 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     }
     answer.next = next_command(&answer, &memory, &question.follow_ups);
     complete(&mut memory, &answer, &prepared);
-    let look = output.look(current_dir.as_deref());
-    output.say(&text_answer(&answer, &memory, &question.follow_ups, look))?;
+    let style = output.style(current_dir.as_deref());
+    output.say(&text_answer(&answer, &memory, &question.follow_ups, style))?;
     let scaling = scaling(question, &run, &prepared, &mut runner)?;
     if let Some(scaling) = &scaling {
-        output.say(&scaling.text(look))?;
+        output.say(&scaling.text(style))?;
     }
     output.finish(|| json_answer(&answer, &memory, scaling.as_ref()))?;
     write_recording(&memory, page, file)?;
@@ -149,7 +149,7 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     }
 }
 
-/// The job as it is, rehearsed: with more ranks where the first ones do not stand for all.
+/// Rehearses the job as it is, with more ranks if the first ones do not represent all.
 fn rehearsed(question: &DoesItFit, stream: Stream) -> anyhow::Result<(Prepared, Declining, Run)> {
     let promise = match question.job.values {
         UnknownValues::Plausible => "nothing is computed, unknown values read as ordinary numbers",
@@ -190,7 +190,7 @@ fn rehearsed(question: &DoesItFit, stream: Stream) -> anyhow::Result<(Prepared, 
     }
 }
 
-/// What the job needs and, where it was rehearsed with unlimited memory for that, whose memory it was then.
+/// The job's need and, if it was rehearsed with unlimited memory for that, what was recorded then.
 fn need_of(
     question: &DoesItFit,
     run: &Run,
@@ -207,7 +207,7 @@ fn need_of(
             let memory = Some(measured.memory).filter(|_| is_known && is_recorded);
             Ok((measured.need.into(), memory))
         }
-        // What it had is enough, whatever less would be.
+        // What the run used is enough, even if less might be too.
         Completion::Completed => Ok((
             Need::NotLookedFor {
                 took: need_seen_in(run),
@@ -220,7 +220,7 @@ fn need_of(
     }
 }
 
-/// The recording of the whole job, whose memory has to be made smaller, with that of the run that failed.
+/// The recording of the run with unlimited memory, together with that of the run that failed.
 fn beside_failed_run(mut whole: Memory, failed: Memory) -> Memory {
     if let (Memory::Recorded(whole), Memory::Recorded(failed)) = (&mut whole, failed) {
         whole.keep_failed_run(*failed);
@@ -259,7 +259,7 @@ fn timeout_failure(job: &Job) -> Failure {
 }
 
 fn refusal_failure(answer: &Answer) -> Failure {
-    // The last refused call is the one that the script did not get over.
+    // The last refused call is the one that ended the script.
     let Some(call) = answer.refused.last() else {
         return Failure::new("the script stopped at a call that is not simulated");
     };

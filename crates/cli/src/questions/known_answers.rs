@@ -1,4 +1,4 @@
-//! Answers of earlier calls: where they are kept, and what they depend on.
+//! The cache of answers: where they are kept, and what they depend on.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ pub fn cache(kind: &str, is_read: bool) -> AnswerCache {
 }
 
 /// What every answer about a job depends on: its command and code, its card, tables of library sizes, Python, torch
-/// and our own parts. None where that cannot be told.
+/// and our own parts. `None` if that cannot be determined.
 pub fn key(prepared: &Prepared, library_sizes: &[PathBuf]) -> Option<Key> {
     let folder = std::env::current_dir().ok()?;
     let layout = Layout::find().ok()?;

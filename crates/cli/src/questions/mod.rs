@@ -1,6 +1,6 @@
-//! What several commands ask: a job goes in, the answer is shown, an exit code comes out.
+//! Questions that several commands share: each takes a job, shows the answer and returns an exit code.
 //!
-//! Commands know arguments, questions do not; so no command needs another.
+//! Commands know arguments, questions do not, so no command needs another.
 
 mod announce;
 mod declining;

@@ -11,9 +11,9 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::terminal;
 
-/// What tricks became.
+/// Tricks as a patch.
 pub struct Patched {
-    /// For `patch -p0`, in the folder where the command was given.
+    /// For `patch -p0` in the current folder.
     pub diff: String,
     /// A line for each trick.
     pub notes: Vec<String>,
@@ -32,7 +32,7 @@ pub fn patch_command(command: &[OsString], tricks: &[Request]) -> Result<Patched
             .iter_mut()
             .find_map(|file| Some((file.write(request)?, file.path.clone())));
         match written {
-            // A trainer compares its own arguments with the file.
+            // `Trainer` checks its own arguments against the file, so the script must be changed as well.
             Some(((), _)) if text.contains("TrainingArguments(") => of_script.push(request.clone()),
             Some(((), path)) => notes.push(format!("{}: in {path}", request.name)),
             None => of_script.push(request.clone()),
@@ -54,7 +54,7 @@ pub fn patch_command(command: &[OsString], tricks: &[Request]) -> Result<Patched
     Ok(Patched { diff: all, notes })
 }
 
-/// Writes a diff, and says what it has.
+/// Writes a diff, and prints what it contains.
 pub fn show(patched: &Patched, path: &Path) -> anyhow::Result<()> {
     let output = Output::prepare(path)?;
     let is_stdout = output.is_stdout();
@@ -105,7 +105,7 @@ fn failure(script: &str, refused: Refused) -> Failure {
     }
 }
 
-/// A configuration file that a command is given.
+/// A configuration file among the words of a command.
 struct Configuration {
     path: String,
     before: String,

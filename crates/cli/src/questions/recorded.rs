@@ -1,4 +1,4 @@
-//! The recording of a rehearsal with its answer: as a page, and as a file of its own.
+//! The recording of a rehearsal with its answer, as a page and as a `.ghost` file.
 
 use ghostgpu_recording::Answer;
 use ghostgpu_rehearse::{Memory, Prepared};
@@ -8,7 +8,7 @@ use super::relative_paths;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Adds to a recording what it is about.
+/// Adds the job, the card and the answer to a recording.
 pub fn complete(memory: &mut Memory, answer: &Answer, prepared: &Prepared) {
     let Memory::Recorded(recording) = memory else {
         return;
@@ -30,7 +30,7 @@ pub fn complete(memory: &mut Memory, answer: &Answer, prepared: &Prepared) {
     recording.about.answer = Some(answer);
 }
 
-/// The page and the recording's own file, where they were asked for.
+/// Writes the page and the recording, if requested.
 pub fn write_recording(
     memory: &Memory,
     page: Option<Output>,

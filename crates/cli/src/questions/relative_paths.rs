@@ -6,7 +6,7 @@ use std::path::Path;
 
 use ghostgpu_recording::{Answer, Names};
 
-/// Takes the folder off every file below it: in stacks of allocations and in those of the answer.
+/// Removes the folder from every file below it, in the stacks of allocations and of the answer.
 pub fn shorten(names: &mut Names, answer: &mut Answer, folder: &Path) {
     let allocations = names.frames.iter_mut().map(|frame| &mut frame.file);
     let ooms = answer.oom.iter_mut().chain(&mut answer.recovered_ooms);

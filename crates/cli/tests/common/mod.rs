@@ -1,8 +1,8 @@
 //! A small world for the program: a python with something that looks like torch, a library that
 //! can be preloaded, an agent folder, and a temporary folder whose emptiness can be checked.
 //!
-//! The scripts in these tests play the agent's part themselves: they write reports into the run's
-//! folder. What the real agent and the real library do is tested where they are.
+//! The scripts in these tests imitate the agent: they write reports into the run folder. The real agent and the real
+//! library have their own tests.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 

@@ -1,8 +1,8 @@
 //! One optimizer step for several batches.
 //!
-//! Where all batches have the same size, a few lines of the script's own are exact: each loss is divided
-//! by the batches of its window, and what belongs to a step waits for the window's end. Where the last
-//! batch may be smaller, `ghostgpu.accumulate` weights batches by their samples.
+//! If all batches have the same size, a few plain lines are exact: each loss is divided by the number of batches in its
+//! window, and everything that belongs to a step waits for the end of the window. If the last batch may be smaller,
+//! `ghostgpu.accumulate` weights batches by their samples.
 
 use ghostgpu_lint::Edit;
 use ghostgpu_lint::facts::each_expression_of;
@@ -40,19 +40,19 @@ pub fn write(script: &Script<'_>, request: &Request) -> Outcome {
     }
 }
 
-/// A loop whose steps can be made rarer.
+/// A training loop that can step once for several batches.
 struct PlainLoop<'a, 's> {
     step: &'s TrainingStep<'a>,
     rounds: &'a StmtFor,
-    /// What belongs to the step, in order, by its place in the loop's body.
+    /// The parts of the step, in order, each with its index in the loop's body.
     parts: Vec<(usize, Part)>,
     optimizer: &'a str,
     batches: Batches<'a>,
 }
 
-/// What a loop goes over.
+/// What a loop iterates over.
 enum Batches<'a> {
-    /// Batches of one size: so many of them.
+    /// Batches of one size; `length` is an expression for their number.
     Equal { length: String },
     /// The last one may be smaller.
     Unequal { loader: &'a str },
@@ -121,7 +121,7 @@ impl<'a, 's> PlainLoop<'a, 's> {
     }
 }
 
-/// `break` or `continue` of a loop itself.
+/// The `break` or `continue` of the loop itself, if it has one.
 fn leaves(list: &[Stmt]) -> Option<&'static str> {
     list.iter().find_map(|statement| match statement {
         Stmt::Break(_) => Some("break"),
@@ -138,7 +138,7 @@ fn leaves(list: &[Stmt]) -> Option<&'static str> {
     })
 }
 
-/// What a loop goes over, through `enumerate`, `tqdm` and their like.
+/// What a loop iterates over, seen through `enumerate`, `tqdm` and the like.
 fn batches<'a>(script: &Script<'a>, rounds: &'a StmtFor) -> Result<Batches<'a>, String> {
     let unknown = "how many batches there are is not known before the loop".to_owned();
     if let Expr::Call(call) = &*rounds.iter
@@ -194,7 +194,7 @@ fn batches<'a>(script: &Script<'a>, rounds: &'a StmtFor) -> Result<Batches<'a>, 
     })
 }
 
-/// An expression as an operand.
+/// An expression as an operand, in parentheses if necessary.
 fn tight(script: &Script<'_>, expression: &Expr) -> String {
     let text = &script.text[span(expression)];
     match expression {
@@ -304,7 +304,7 @@ fn is_rebound(script: &Script<'_>, list: &[Stmt], name: &str) -> bool {
     })
 }
 
-/// Consecutive places of parts that are wanted.
+/// Ranges of consecutive parts that satisfy a condition.
 fn runs(parts: &[(usize, Part)], wanted: impl Fn(usize, Part) -> bool) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     for (place, part) in parts {
@@ -372,7 +372,7 @@ fn with_ghostgpu(script: &Script<'_>, plain: &PlainLoop<'_, '_>, count: &str) ->
     let removed: Vec<std::ops::Range<usize>> =
         edits.iter().map(|edit| edit.range.clone()).collect();
     let wrapped = script.wrapped(&list[first..=step.at], &header)?;
-    // Lines that go need no indentation.
+    // Lines that are removed need no indentation.
     let is_gone = |edit: &Edit| {
         edit.range.is_empty()
             && removed
@@ -405,7 +405,7 @@ fn max_norm<'a>(script: &Script<'a>, statement: &'a Stmt) -> Result<&'a str, Str
     }
 }
 
-/// An expression for the samples of a batch.
+/// An expression for the number of samples in a batch.
 fn samples(script: &Script<'_>, plain: &PlainLoop<'_, '_>) -> Result<String, String> {
     let target = match (&*plain.rounds.target, &*plain.rounds.iter) {
         (Expr::Tuple(pair), Expr::Call(call)) if matches!(&*call.func, Expr::Name(name) if name.id == "enumerate") => {

@@ -58,7 +58,7 @@ fn present<'a>(script: &Script<'a>) -> Option<(&'a Expr, String)> {
     })
 }
 
-/// The settings that are there, less those that are set anew, and the new ones.
+/// The present settings without those that are replaced, followed by the new ones.
 fn merged(present: &str, settings: &str) -> String {
     let name = |setting: &str| setting.split(':').next().unwrap_or("").trim().to_owned();
     let named: Vec<String> = split(settings).map(name).collect();
@@ -66,7 +66,7 @@ fn merged(present: &str, settings: &str) -> String {
     kept.chain(split(settings)).collect::<Vec<&str>>().join(",")
 }
 
-/// Commas in brackets belong to a value.
+/// Splits settings at commas, except for commas in brackets, which belong to a value.
 fn split(settings: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     let is_comma = move |letter: char| {

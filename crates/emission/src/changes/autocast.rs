@@ -45,7 +45,7 @@ pub fn write(script: &Script<'_>, request: &Request) -> Outcome {
     Written::new(what, edits)
 }
 
-/// A script that has an autocast of its own keeps it.
+/// The outcome for a script that already has autocast.
 fn there_already(script: &Script<'_>, dtype: &str) -> Option<Outcome> {
     let is_autocast = |name: &str| name.starts_with("torch.") && name.ends_with("autocast");
     let (call, _) = script.calls_of(is_autocast).next()?;
@@ -67,7 +67,7 @@ fn evaluations<'a>(script: &Script<'a>, done: &[Range<usize>]) -> Result<Vec<&'a
         if !runs || !is_new || script.is_inside_a_model(script.unit(call)) {
             continue;
         }
-        // A helper that a training step calls is under the caller's autocast.
+        // A helper that a training step calls runs under the caller's autocast.
         let is_helper = script.calls().iter().any(|caller| {
             done.iter()
                 .any(|range| range.contains(&span(caller.node).start))
@@ -106,7 +106,7 @@ fn covers(list: &[Stmt], at: usize) -> bool {
     }
 }
 
-/// The scaler: made once, and at its place in every step.
+/// The edits for the scaler: creating it once, and using it in every step.
 fn scaled(script: &Script<'_>, steps: &[TrainingStep<'_>]) -> Result<Vec<Edit>, String> {
     let name = script.fresh(&["scaler", "grad_scaler"]);
     let made = format!("{name} = torch.amp.GradScaler(\"cuda\")");
@@ -116,7 +116,7 @@ fn scaled(script: &Script<'_>, steps: &[TrainingStep<'_>]) -> Result<Vec<Edit>, 
         .find(|made| steps.iter().all(|step| step.unit == made.unit) && !made.path.contains('.'));
     let mut edits = vec![match beside {
         Some(optimizer) => script.line_after(optimizer.statement, &made)?,
-        // Functions see the names of the file.
+        // Functions can access top-level names.
         None => script.top_line(&made, Top::BehindImports),
     }];
     for step in steps {
@@ -126,7 +126,7 @@ fn scaled(script: &Script<'_>, steps: &[TrainingStep<'_>]) -> Result<Vec<Edit>, 
         let receiver = span(step.backward.receiver);
         edits.push(Edit::insert(receiver.start, format!("{name}.scale(")));
         edits.push(Edit::insert(receiver.end, ")"));
-        // A step may come every few batches.
+        // The step may be inside an `if`, every few batches.
         let mut behind = Vec::new();
         flatten(&step.list[step.at + 1..], &mut behind);
         let mut stepped = None;

@@ -1,4 +1,4 @@
-//! How many samples a loader gives at a time.
+//! The batch size of a loader.
 
 use ghostgpu_lint::Edit;
 use ghostgpu_lint::facts::structure::BlockKind;
@@ -9,7 +9,7 @@ use super::option;
 use crate::outcome::{Outcome, Written};
 use crate::script::Script;
 
-/// A `DataLoader` that the script makes.
+/// A `DataLoader` that the script creates.
 struct Loader<'a> {
     path: &'a str,
     call: &'a ExprCall,
@@ -94,7 +94,7 @@ fn loaders<'a>(script: &Script<'a>) -> Vec<Loader<'a>> {
     found
 }
 
-/// Whether a loop goes over a loader: by its name, or by that of a parameter that gets it.
+/// Whether a loop iterates over a loader, by its name or through a parameter.
 fn iterates(script: &Script<'_>, iterated: &Expr, path: &str, unit: usize) -> bool {
     let facts = &script.facts;
     if facts.mentions(iterated, path) {
@@ -114,7 +114,7 @@ fn iterates(script: &Script<'_>, iterated: &Expr, path: &str, unit: usize) -> bo
     })
 }
 
-/// The edit of a loader's batch size: of the constant it is, or at the loader itself.
+/// The edit of a loader's batch size: at the constant that defines it, or at the loader itself.
 fn sized(script: &Script<'_>, loader: &Loader<'_>, batch: &str) -> Result<Vec<Edit>, String> {
     let arguments = &loader.call.arguments;
     if arguments.find_keyword("batch_sampler").is_some() {
@@ -127,7 +127,7 @@ fn sized(script: &Script<'_>, loader: &Loader<'_>, batch: &str) -> Result<Vec<Ed
     let Some(given) = given else {
         return script.keyword(loader.call, "batch_size", batch);
     };
-    // A constant may say elsewhere how large tensors are: then it has to change, not the argument.
+    // The constant may also decide the sizes of tensors elsewhere, so it must change, not only the argument.
     let value = match given {
         Expr::Name(name) => match script.only_value(name.id.as_str()) {
             Some((value @ Expr::NumberLiteral(_), _)) => value,

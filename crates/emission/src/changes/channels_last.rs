@@ -67,7 +67,7 @@ pub fn write(script: &Script<'_>) -> Outcome {
     }
 }
 
-/// The last statement that makes a model or moves it to a device.
+/// The last statement that creates a model or moves it to a device.
 fn made_at<'a>(script: &Script<'a>, path: &str) -> Option<&'a Stmt> {
     let facts = &script.facts;
     let assigned = facts.structure.assigns.iter().filter(|assign| {

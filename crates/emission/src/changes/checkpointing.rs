@@ -1,8 +1,8 @@
-//! Blocks that are computed again in backward.
+//! Blocks that are recomputed in backward.
 //!
-//! Models of transformers do it themselves. Where a model of the file goes through a list of blocks, its
-//! loop calls `checkpoint`. Everything else is done by `ghostgpu.fit`: blocks in a library, in rows, by
-//! name, and those with batch norm, whose averages would move twice.
+//! Models of transformers support this themselves. If a model in the file iterates over a list of blocks, its loop calls
+//! `checkpoint`. Everything else needs `ghostgpu.fit`: blocks in a library, in a `Sequential`, selected by name, and those
+//! with batch norm, whose running averages would be updated twice.
 
 use ghostgpu_lint::Edit;
 use ghostgpu_lint::facts::each_expression;
@@ -48,7 +48,7 @@ fn by_transformers(script: &Script<'_>) -> Outcome {
         {
             continue;
         }
-        // The older way needs inputs with gradients, which frozen embeddings do not give.
+        // The reentrant variant needs inputs with gradients, which frozen embeddings do not provide.
         let enable = format!(
             "{path}.gradient_checkpointing_enable(gradient_checkpointing_kwargs={{\"use_reentrant\": False}})"
         );
@@ -69,7 +69,7 @@ fn in_lists(script: &Script<'_>) -> Result<Option<Written>, String> {
     let mut edits = Vec::new();
     let mut count = 0;
     for each in &loops {
-        // None inside another.
+        // Blocks inside other blocks are skipped.
         if inner.contains(&each.owner) {
             continue;
         }
@@ -205,7 +205,7 @@ fn elements(script: &Script<'_>, owner: ClassId, list: &str) -> Vec<ClassId> {
     found
 }
 
-/// Whether averages could move twice.
+/// Whether the script has batch norm, whose running averages could be updated twice.
 fn has_batch_norm(script: &Script<'_>) -> bool {
     script.text.contains("BatchNorm") || script.text.contains("InstanceNorm")
 }

@@ -1,4 +1,4 @@
-//! `ghostgpu.fit(...)`: what needs more than a few lines of a script's own.
+//! `ghostgpu.fit(...)`, for tricks that need more than a few plain lines.
 
 use ghostgpu_lint::Edit;
 use ghostgpu_tricks::Request;

@@ -25,7 +25,7 @@ pub fn zero_early(script: &Script<'_>) -> Outcome {
         let Stmt::Expr(node) = statement else {
             return Err("`zero_grad()` depends on a condition".to_owned());
         };
-        // Behind the step it is as good as before the next forward pass.
+        // After the step it is as good as before the next forward pass.
         if at < first || at > step.at {
             let keeps = |call: &&ExprCall| {
                 let keyword = call.arguments.find_keyword("set_to_none");
@@ -64,7 +64,7 @@ pub fn drop_before_evaluation(script: &Script<'_>) -> Outcome {
         });
         let holder = match optimizer {
             Some(optimizer) => optimizer.path,
-            // A model can do it for its own parameters.
+            // A model can clear the gradients of its own parameters.
             None => path,
         };
         let (list, at) = match call.statement {

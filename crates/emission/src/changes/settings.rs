@@ -30,7 +30,7 @@ pub fn no_benchmark(script: &Script<'_>) -> Outcome {
     }
 }
 
-/// Nine tenths of the card.
+/// Limits PyTorch to nine tenths of the card.
 pub fn leave_room(script: &Script<'_>) -> Outcome {
     let what = "PyTorch may use nine tenths of the card";
     if script
@@ -58,7 +58,7 @@ pub fn leave_room(script: &Script<'_>) -> Outcome {
     Written::new(what, edits)
 }
 
-/// The script's own limit, removed.
+/// Removes the script's own limit.
 pub fn no_limit(script: &Script<'_>) -> Outcome {
     let mut edits = Vec::new();
     for (call, _) in script.calls_of(|name| name.ends_with(FRACTION)) {

@@ -7,7 +7,7 @@ use super::option;
 use crate::outcome::{Outcome, Written};
 use crate::script::Script;
 
-/// A model of transformers that the script makes.
+/// A transformers model that the script creates.
 pub struct LibraryModel<'a> {
     pub path: &'a str,
     pub statement: &'a Stmt,
@@ -39,7 +39,7 @@ impl<'a> Script<'a> {
     }
 }
 
-/// The call that makes a model, of `Model(config).to(device).train()`.
+/// The call that creates a model, such as `Model(config)` in `Model(config).to(device).train()`.
 fn unmoved(mut made: &Expr) -> Option<&ExprCall> {
     loop {
         let call = made.as_call_expr()?;
@@ -57,7 +57,7 @@ fn unmoved(mut made: &Expr) -> Option<&ExprCall> {
 
 pub fn bfloat16(script: &Script<'_>) -> Outcome {
     let what = "weights in bfloat16";
-    // Other models may be given numbers in float32, which would have to be cast where they are called.
+    // Other models may get float32 inputs, which would have to be cast where they are called.
     let model = script.only_transformers_model()?;
     if script
         .text

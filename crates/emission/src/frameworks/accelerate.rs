@@ -67,7 +67,7 @@ fn accumulated(script: &Script<'_>, call: &ExprCall, count: &str) -> Outcome {
         .flat_map(|statement| script.calls_in(statement))
         .find_map(|call| facts.called_module(call.node))
         .ok_or("the model is called in another function")?;
-    // Everything of a step has to be inside, `zero_grad()` before the forward pass included.
+    // All parts of a step must be inside, including `zero_grad()` before the forward pass.
     let parts: Vec<usize> = (0..list.len())
         .filter(|at| script.part(&list[*at]).is_some())
         .collect();

@@ -53,7 +53,7 @@ pub fn write(script: &Script<'_>, request: &Request) -> Option<Outcome> {
                 _ => "\"bf16-mixed\"".to_owned(),
             },
         ),
-        // A step in backward, chunks and the like would have to be agreed with the library's loop.
+        // Optimizer steps in backward, chunks and the like would conflict with the library's own loop.
         "chunking"
         | "surviving-oom"
         | "optimizer-in-backward"

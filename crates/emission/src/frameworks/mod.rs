@@ -10,8 +10,8 @@ use crate::outcome::{Outcome, Written};
 use crate::script::Script;
 use ghostgpu_lint::python::ExprCall;
 
-/// Writes a trick as an argument of the library that a script trains with; `None` if it uses none, or
-/// if that has no such argument and the script's own code can be edited.
+/// Writes a trick as an argument of the library that the script trains with. `None` if it uses no library, or if the
+/// library has no such argument and the script's own code can be edited.
 pub fn write(script: &Script<'_>, request: &Request) -> Option<Outcome> {
     transformers::write(script, request)
         .or_else(|| lightning::write(script, request))
@@ -25,7 +25,7 @@ fn with_keywords(script: &Script<'_>, call: &ExprCall, keywords: &[(&str, String
     let mut named = Vec::new();
     for (name, value) in keywords {
         named.push(format!("`{name}={value}`"));
-        // Of a call without arguments, several keywords are one edit, with commas.
+        // For a call without arguments, several keywords are one edit, separated by commas.
         match call.arguments.is_empty() {
             false => edits.extend(script.keyword(call, name, value)?),
             true => added.push(format!("{name}={value}")),
@@ -40,7 +40,7 @@ fn with_keywords(script: &Script<'_>, call: &ExprCall, keywords: &[(&str, String
     Written::new(named.join(", "), edits)
 }
 
-/// `count` times what a keyword says: a window of the library's own windows.
+/// The value for a keyword that counts batches per step: `count`, unless the script already sets another number itself.
 fn times(script: &Script<'_>, call: &ExprCall, name: &str, count: &str) -> Result<String, String> {
     let Some(keyword) = call.arguments.find_keyword(name) else {
         return Ok(count.to_owned());

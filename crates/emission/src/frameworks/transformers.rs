@@ -37,7 +37,7 @@ fn is_arguments(name: &str) -> bool {
     class.ends_with("TrainingArguments") || name.starts_with("trl.") && class.ends_with("Config")
 }
 
-/// Whether the trainer, not the script, has to apply a trick.
+/// Whether the trainer, and not the script, must apply a trick.
 fn has_argument(request: &Request) -> bool {
     matches!(
         request.name.as_str(),

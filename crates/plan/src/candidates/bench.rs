@@ -12,13 +12,13 @@ use crate::step_growth::growth_per_step;
 use crate::verdict::not_known;
 use ghostgpu_session::ChangeReport;
 
-/// This name is read by every release of PyTorch that has such settings, and wins over the others.
+/// Every release of PyTorch with allocator settings reads this name, and it takes precedence over the others.
 const ALLOCATOR_VARIABLE: &str = "PYTORCH_CUDA_ALLOC_CONF";
 
-/// More of a script is not searched for arguments.
+/// A longer script is not searched for arguments.
 const LONGEST_SCRIPT_BYTES: usize = 1 << 20;
 
-/// Rehearses candidates and keeps what they came to.
+/// Rehearses candidates and collects their outcomes.
 pub struct Bench<'a> {
     pub(super) runner: &'a mut dyn Runner,
     pub(super) question: &'a Question<'a>,
@@ -38,7 +38,7 @@ impl<'a> Bench<'a> {
         self.candidates
     }
 
-    /// The script does not fit.
+    /// Rehearses advice for a script that does not fit.
     pub fn against_the_card(&mut self, needed_bytes: Option<u64>) -> Result<(), Stop> {
         for advice in self.question.advice {
             self.one(advice, needed_bytes)?;
@@ -46,7 +46,7 @@ impl<'a> Bench<'a> {
         self.switches()
     }
 
-    /// The script fits and grows: what corrects lines is rehearsed, and works where the growth ends.
+    /// Rehearses advice for a script that fits but grows: only corrected lines, which work if they end the growth.
     pub fn against_growth(&mut self, growth_bytes: u64) -> Result<(), Stop> {
         for advice in self.question.advice {
             match advice.candidate {
@@ -108,7 +108,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// One rehearsal with changes; one that was ended at its time limit is a run that failed.
+    /// One rehearsal with changes. If it reaches its time limit, it is a run that failed.
     pub(super) fn rehearse(&mut self, what: &str, changes: Vec<Change>) -> Result<Run, Stop> {
         let purpose = Purpose::Candidate(what.to_owned());
         let rehearsal = Rehearsal::figures(purpose, changes);
@@ -132,7 +132,7 @@ impl<'a> Bench<'a> {
         });
     }
 
-    /// What a run on the card itself means: a change works if the whole training was seen to fit.
+    /// The outcome of a run on the job's own card. A change works only if the whole training was seen to fit.
     pub(super) fn judged(&self, made: Made, run: &Run) -> CandidateOutcome {
         self.works_on(self.question.capacity_bytes, made, run)
     }
@@ -201,7 +201,7 @@ impl<'a> Bench<'a> {
                 made: None,
                 because: Failed::Script(reason),
             },
-            // A run without the change shows nothing about it.
+            // The trick found nothing to change, so the run says nothing about it.
             (None, Outcome::DoesNotFit(place)) => {
                 CandidateOutcome::Not(NotRehearsed::NothingToChangeBefore(place))
             }
@@ -216,7 +216,7 @@ impl<'a> Bench<'a> {
         known.find(|known| known.report.name == name)
     }
 
-    /// The smallest card of the catalogue that is enough.
+    /// Finds the smallest card of the catalogue on which the script fits.
     fn larger_card(&mut self, advice: &Advice, needed_bytes: Option<u64>) -> Result<(), Stop> {
         let Some(needed_bytes) = needed_bytes else {
             return Ok(());
@@ -228,7 +228,7 @@ impl<'a> Bench<'a> {
             .filter(|card| card.total_bytes >= needed_bytes && card.total_bytes > capacity)
             .collect();
         cards.sort_by_key(|card| card.total_bytes);
-        // What is just as large as the need may still be too small: contexts differ.
+        // A card that just has the needed memory may still be too small, because contexts differ.
         for card in cards.into_iter().take(2) {
             let what = format!("{}: {}", advice.what, card.driver_name);
             let change = Change::Card(Box::new(card.sheet()));
@@ -243,7 +243,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Corrected lines. Where the script fits and grows by `growth_bytes`, it must cease to grow.
+    /// Rehearses corrected lines. If the script fits and grows by `growth_bytes` per step, they must end the growth.
     fn fixes(
         &mut self,
         advice: &Advice,
@@ -297,7 +297,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Switches that the script has itself.
+    /// Rehearses the script's own memory-saving switches.
     fn switches(&mut self) -> Result<(), Stop> {
         for switch in switches(&self.text(), self.question.words) {
             let what = format!("the script's own {}", switch.word);
@@ -312,7 +312,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// The script's text, as far as it is searched for arguments.
+    /// The script's text to search for arguments; empty if it is unreadable or too long.
     pub(super) fn text(&self) -> String {
         match &self.question.script.contents {
             Ok(contents) if contents.len() <= LONGEST_SCRIPT_BYTES => {
@@ -323,7 +323,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// What a trick did, and what that does to the numbers.
+/// The effect of a trick on the training's numbers, and what it did.
 fn code(advice: &Advice, report: ChangeReport) -> (Effect, Made) {
     let effect = match report.other_results {
         Some(_) => Effect::Training,
@@ -337,7 +337,7 @@ fn code(advice: &Advice, report: ChangeReport) -> (Effect, Made) {
     (effect, made)
 }
 
-/// Why a change is not recommended with which the script fits as far as it was rehearsed.
+/// Why a change is not recommended although the script fits with it as far as it was rehearsed.
 fn why_not_recommended(run: &Run) -> Option<Failed> {
     not_known(run).map(Failed::NotReached)
 }

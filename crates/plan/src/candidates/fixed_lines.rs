@@ -9,10 +9,10 @@ use super::Script;
 /// Rules about losses that are kept with their graphs.
 pub const LOSSES: &[&str] = &["collected-losses", "logged-loss", "summed-loss"];
 
-/// Rules about outputs that gather on the card.
+/// Rules about outputs that accumulate on the card.
 const OUTPUTS: &[&str] = &["collected-outputs"];
 
-/// Rules about what is carried from step to step.
+/// Rules about tensors that are kept from step to step.
 const STATE: &[&str] = &[
     "activations-kept-by-hook",
     "cached-tensors",
@@ -21,7 +21,7 @@ const STATE: &[&str] = &[
     "recurrent-state",
 ];
 
-/// The rules whose fixes are rehearsed; none where the advice is not about lines.
+/// The rules whose fixes are rehearsed; `None` if the advice is not about lines.
 pub fn rules_for(candidate: Candidate) -> Option<&'static [&'static str]> {
     match candidate {
         Candidate::FixedLosses => Some(LOSSES),
@@ -31,7 +31,7 @@ pub fn rules_for(candidate: Candidate) -> Option<&'static [&'static str]> {
     }
 }
 
-/// What the linter has to say.
+/// The result of applying the linter's fixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fixing {
     Fixed {
@@ -61,7 +61,7 @@ pub enum NoFix {
     NotFound {
         file: String,
     },
-    /// There is such a line, and nothing to put in its place.
+    /// A rule reports this line but has no fix for it.
     WithoutFix {
         file: String,
         line: usize,
@@ -69,16 +69,16 @@ pub enum NoFix {
     },
 }
 
-/// What a fix makes of a tensor that is kept.
+/// What a fix keeps instead of the tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// A tensor without its graph, as the linter has it: whatever comes after can go on using it.
+    /// The tensor without its graph, as the linter's fix does. Later code can go on using it.
     Detached,
-    /// A number. A detached loss may still hold memory: that of `mse_loss` is as large as its inputs.
+    /// A number. A detached loss may still hold much memory: the storage of `mse_loss` is as large as its inputs.
     Number,
 }
 
-/// The script with the fixes of some rules, those included that need a look.
+/// The script with the fixes of some rules, unsafe ones included.
 pub fn fixed(script: &Script, rules: &[&str], kept: Kept) -> Fixing {
     let file = script.name.clone();
     let source = script
@@ -105,12 +105,12 @@ pub fn fixed(script: &Script, rules: &[&str], kept: Kept) -> Fixing {
     };
     let mut remarks = of_rules(&source);
     let mut lines = Vec::new();
-    // Each fix moves what stands behind it, so that one is made after the other.
+    // Each fix shifts the text after it, so the script is examined again after each.
     for _ in 0..remarks.len() {
         let fixed = remarks.iter().find_map(|remark| {
             let fix = kept_as(remark.fix.as_ref()?, kept);
             let after = fix_alone(&source, &fix).ok().flatten()?;
-            // A fix that removes nothing is none.
+            // A fix must remove at least one finding.
             (of_rules(&after).len() < remarks.len()).then_some(after)
         });
         let Some(after) = fixed else {
@@ -140,7 +140,7 @@ pub fn fixed(script: &Script, rules: &[&str], kept: Kept) -> Fixing {
     }
 }
 
-/// The fix as it stands, or with a number in the place of a tensor.
+/// The fix unchanged, or with `.item()` instead of `.detach()`.
 fn kept_as(fix: &Fix, kept: Kept) -> Fix {
     let mut fix = fix.clone();
     if kept == Kept::Number {
@@ -151,7 +151,7 @@ fn kept_as(fix: &Fix, kept: Kept) -> Fix {
     fix
 }
 
-/// The first line of `after` that is another one in `before`.
+/// The first line of `after` that differs from `before`, with its number.
 fn first_difference<'a>(before: &str, after: &'a str) -> Option<(usize, &'a str)> {
     let mut old = before.lines();
     let mut new = after.lines().enumerate();

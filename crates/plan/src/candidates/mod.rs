@@ -1,7 +1,7 @@
-//! What helps against an out-of-memory error: advice is rehearsed, one candidate after the other.
+//! What helps against an out-of-memory error: each piece of advice is rehearsed.
 //!
-//! Every piece of advice becomes a [`RehearsedCandidate`]: it works, it fails, or it was not rehearsed, and each
-//! says why. [`Made`] is what was changed, as data.
+//! Every piece of advice becomes a [`RehearsedCandidate`], which works, fails or was not rehearsed, with the reason.
+//! [`Made`] is what was changed, as data.
 
 mod bench;
 mod fixed_lines;
@@ -23,7 +23,7 @@ pub use result::{
     AsItIs, CandidateOutcome, Candidates, Failed, Made, NotRehearsed, RehearsedCandidate,
 };
 
-/// What may help, with which script, on which card.
+/// The advice to rehearse, for which script and card.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
     pub advice: &'a [Advice],
@@ -32,15 +32,15 @@ pub struct Question<'a> {
     pub words: &'a [OsString],
     /// Where the batch is set.
     pub batch: SizePoint,
-    /// What the card has.
+    /// The card's memory.
     pub capacity_bytes: u64,
-    /// So many steps are the beginning of what the job goes through, where that is more.
+    /// The number of steps of the first stage of a batch search (see `largest_batch::Goal`).
     pub first_steps: Option<u64>,
-    /// Tricks of which it is known that they are enough: they are not rehearsed again.
+    /// Tricks that are known to be enough; they are not rehearsed again.
     pub known: &'a [KnownTrick],
 }
 
-/// A trick that was rehearsed for itself on the same card, as a part of a plan: everything fits with it.
+/// A trick that a plan rehearsed alone on the same card, and with which the whole training fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownTrick {
     pub peaks: Peaks,
@@ -51,9 +51,9 @@ pub struct KnownTrick {
 /// The text of a script.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// What its file is called, without folders.
+    /// The name of its file, without folders.
     pub name: String,
-    /// What is in it, or why that cannot be read.
+    /// Its bytes, or why they cannot be read.
     pub contents: Result<Vec<u8>, String>,
 }
 
@@ -70,7 +70,7 @@ pub fn rehearse_advice(
             grows_by_bytes: Some(bytes),
             ..
         } => bench.against_growth(*bytes)?,
-        // There is nothing to help against.
+        // The script needs no help, or fails for another reason.
         _ => bench.leave_what_cannot_be_rehearsed(),
     }
     Ok(Candidates {
@@ -94,7 +94,6 @@ pub fn as_it_is(runner: &mut dyn Runner) -> Result<AsItIs, Stop> {
         },
         Outcome::DoesNotFit(place) => AsItIs::DoesNotFit {
             place,
-            // The card's own answer first: what would the job need?
             needed_bytes: match need(runner, &[], &run)?.need {
                 Need::Found(smallest) => Some(smallest.device_bytes),
                 Need::Unknown(_) => None,

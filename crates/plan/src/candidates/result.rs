@@ -1,4 +1,4 @@
-//! What came of advice, as data.
+//! The results of rehearsing advice, as data.
 
 use ghostgpu_device::Card;
 use ghostgpu_explain::{Advice, Effect};
@@ -11,7 +11,7 @@ use crate::largest_batch::NotFound;
 #[derive(Debug)]
 pub struct Candidates {
     pub as_it_is: AsItIs,
-    /// In the order of the advice, the script's own switches last.
+    /// In the order of the advice; the script's own switches come last.
     pub candidates: Vec<RehearsedCandidate>,
 }
 
@@ -20,9 +20,9 @@ pub struct Candidates {
 pub enum AsItIs {
     Fits {
         peaks: Peaks,
-        /// The script was stopped after so many steps.
+        /// The number of steps after which the rehearsal ended the script, if it did.
         stopped_after_steps: Option<u64>,
-        /// By how much its memory grew with every step, if it did.
+        /// By how much its memory grew per step, if it did.
         grows_by_bytes: Option<u64>,
     },
     DoesNotFit {
@@ -32,25 +32,25 @@ pub enum AsItIs {
     Fails(Reason),
 }
 
-/// A change that may help, and what it came to.
+/// A change that may help, and its outcome.
 #[derive(Debug)]
 pub struct RehearsedCandidate {
-    /// Where it comes from; none for what the script itself offers.
+    /// Where it comes from; `None` for the script's own switches.
     pub advice: Option<Advice>,
     /// What it does to the training's numbers.
     pub effect: Effect,
     pub outcome: CandidateOutcome,
 }
 
-/// What a candidate came to.
+/// Whether a candidate helps.
 #[derive(Debug)]
 pub enum CandidateOutcome {
     Works {
         made: Made,
         peaks: Peaks,
-        /// Of the card with which it works.
+        /// The memory of the card on which it works.
         total_bytes: u64,
-        /// Memory grew by so much with every step before, and no more.
+        /// The growth per step that the change ends, if that was the problem.
         ends_growth_of_bytes: Option<u64>,
     },
     Fails {
@@ -63,16 +63,16 @@ pub enum CandidateOutcome {
 /// What was changed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Made {
-    /// A variable of the environment.
+    /// An environment variable.
     Variable {
         name: String,
         value: String,
     },
-    /// A change by the agent: what it did, and the line that does the same.
+    /// A change by the agent: what it did, and a line of code that does the same.
     Code {
         did: Option<String>,
         line: Option<String>,
-        /// Why results are others with it, where they usually are the same.
+        /// Why it changes the results of this script, although it usually does not.
         other_results: Option<String>,
     },
     /// The largest batch that fits; the script's own, and where it is set.
@@ -102,11 +102,11 @@ pub enum Made {
 /// Why a candidate does not help.
 #[derive(Debug)]
 pub enum Failed {
-    /// That is how it has just been rehearsed.
+    /// The advice is to empty the card, but the rehearsal already had an empty one.
     OnEmptyCardToo,
     OutOfMemory(OutOfMemory),
     Script(Reason),
-    /// It fits and still grows with every step.
+    /// It fits but still grows with every step, by this many bytes.
     StillGrows(u64),
     /// A part of the training was not rehearsed; why.
     NotReached(String),
@@ -116,7 +116,7 @@ pub enum Failed {
 /// Why a candidate was not rehearsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotRehearsed {
-    /// No rehearsal can show it; the advice says why.
+    /// It cannot be rehearsed; the advice says why.
     Impossible,
     NothingToChange,
     NothingToChangeBefore(OutOfMemory),

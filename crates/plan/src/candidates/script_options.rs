@@ -13,7 +13,8 @@ pub struct Switch {
     pub effect: Effect,
 }
 
-// What runs again in backward runs with other kernels now and then, and batch norm's statistics move twice.
+// Checkpointing changes rounding: the repeated forward pass may use other kernels, and updates batch norm's statistics
+// twice.
 const KNOWN: [(&str, Effect); 12] = [
     ("gradient-checkpointing", Effect::Rounding),
     ("grad-checkpointing", Effect::Rounding),
@@ -34,7 +35,7 @@ const KNOWN: [(&str, Effect); 12] = [
 pub struct Length {
     /// As the script spells it: `--seq-len`.
     pub word: String,
-    /// What it is now.
+    /// Its current value.
     pub value: u64,
 }
 
@@ -59,8 +60,8 @@ const LENGTHS: [&str; 18] = [
     "resolution",
 ];
 
-/// The argument for the length of samples: one that the user gave, else one that the script declares with
-/// a number.
+/// The argument that sets the length of samples: one that the user gave, else one that the script declares with a
+/// number as its default.
 pub fn length(text: &str, words: &[OsString]) -> Option<Length> {
     let given = words.iter().find_map(|word| {
         let word = word.to_str()?.split('=').next()?;
@@ -89,7 +90,7 @@ fn declared_length(text: &str) -> Option<Length> {
     let declarations = declarations(text).into_iter();
     let mut lengths = declarations.filter(|(word, _)| is_length(word));
     lengths.find_map(|(word, call)| {
-        // Its help may speak of a default, too.
+        // The help text may contain the word "default" too.
         let value = call.split("default").skip(1).find_map(whole_number)?;
         Some(Length {
             word: word.to_owned(),
@@ -108,7 +109,7 @@ fn whole_number(text: &str) -> Option<u64> {
     number[..end].parse().ok().filter(|_| is_whole)
 }
 
-/// Switches that the script declares and that were not given to it.
+/// Switches that the script declares and the user did not give.
 pub fn switches(text: &str, words: &[OsString]) -> Vec<Switch> {
     let given: Vec<String> = words
         .iter()
@@ -140,7 +141,7 @@ fn in_text(text: &str) -> Vec<Switch> {
     found
 }
 
-/// Every quoted option with what stands behind it, up to the end of the call.
+/// Every quoted option with the text after it, up to the end of the call.
 fn declarations(text: &str) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("--") {
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_already_is_left_out() {
+    fn switches_that_the_user_gave_are_left_out() {
         let text = "p.add_argument('--amp', action='store_true')";
         assert_eq!(switches(text, &[]).len(), 1);
         assert_eq!(switches(text, &["--amp".into()]), []);
@@ -192,7 +193,7 @@ mod tests {
             parser.add_argument("--max_seq_length", help="default: see below", default=512, type=int)
             parser.add_argument("--image-size", default=224)
         "#;
-        /// The script's text, the words given to it, and what is found.
+        /// The script's text, its arguments, and the expected length.
         type Case<'a> = (&'a str, &'a [&'a str], Option<(&'a str, u64)>);
         let cases: [Case; 7] = [
             (declared, &[], Some(("--max_seq_length", 512))),

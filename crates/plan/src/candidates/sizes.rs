@@ -12,7 +12,7 @@ use crate::largest_batch::{Goal, LargestBatch, NotFound, find};
 use crate::sizes::{Reached, at_point};
 
 impl Bench<'_> {
-    /// The largest batch that fits.
+    /// Searches for the largest batch that fits.
     pub(super) fn smaller_batch(&mut self, advice: &Advice) -> Result<(), Stop> {
         let point = self.question.batch.clone();
         let mut result = self.largest_batch(&point);
@@ -79,7 +79,7 @@ impl Bench<'_> {
         find(self.runner, &goal)
     }
 
-    /// Of the script's arguments that look as if they set a batch, the one that the user gave.
+    /// Of the options that look as if they set a batch, one that the user gave, else the first.
     fn likely_option(&self, options: &[String]) -> Option<String> {
         let given = options
             .iter()
@@ -87,7 +87,7 @@ impl Bench<'_> {
         given.or(options.first()).cloned()
     }
 
-    /// Half the length or the side that the script has an argument for.
+    /// Halves the sequence length or image size, if the script has an argument for it.
     pub(super) fn shorter_samples(&mut self, advice: &Advice) -> Result<(), Stop> {
         let Some(length) = length(&self.text(), self.question.words) else {
             return self.cut_batches(advice);
@@ -108,11 +108,11 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// A script without such an argument: its batches are cut to half of their tokens.
+    /// For a script without such an argument: cuts its batches to half of their tokens.
     fn cut_batches(&mut self, advice: &Advice) -> Result<(), Stop> {
         let point = SizePoint::TrainingLoader;
         let reached = at_point(self.runner, &point, &[], |at, _| {
-            // Batches that are left as they are tell how long they are.
+            // A run with unchanged batches shows how long they are.
             let run = at.rehearse(Dimension::Sequence, Sizes::default())?;
             let Some(of) = tokens_of(&run).filter(|tokens| *tokens >= 2) else {
                 return Ok(None);
@@ -134,7 +134,7 @@ fn tokens_of(run: &Run) -> Option<u64> {
     run.size_point()?.seq
 }
 
-/// The script's arguments that look as if they set a batch, where it iterates no loader.
+/// The script's options that look as if they set a batch, if it iterates no loader or runs out of memory before.
 fn options_of(reason: &NotFound) -> Vec<String> {
     match reason {
         NotFound::NoLoader { options } => options.clone(),

@@ -3,8 +3,8 @@ use ghostgpu_rehearse::{Change, Dimension, Purpose, Rehearsal, Run, SizePointRep
 use ghostgpu_session::{ChangeReport, Coverage, NotReached, ProcessReport, TrainingPart};
 
 use super::*;
-use crate::made_up::{
-    Holds, MadeUp, batch_of, does_not_fit, fits, fits_with, interrupted, sequence_of, times_out,
+use crate::fake_runner::{
+    FakeRunner, Holds, batch_of, does_not_fit, fits, fits_with, interrupted, sequence_of, times_out,
 };
 
 const GIB: u64 = 1 << 30;
@@ -28,12 +28,12 @@ fn script(text: &str) -> Script {
     }
 }
 
-fn ask(runner: &mut MadeUp, advice: &[Advice], text: &str) -> Result<Candidates, Stop> {
+fn ask(runner: &mut FakeRunner, advice: &[Advice], text: &str) -> Result<Candidates, Stop> {
     ask_knowing(runner, advice, text, &[])
 }
 
 fn ask_knowing(
-    runner: &mut MadeUp,
+    runner: &mut FakeRunner,
     advice: &[Advice],
     text: &str,
     known: &[KnownTrick],
@@ -94,9 +94,9 @@ fn is_unlimited(rehearsal: &Rehearsal) -> bool {
     rehearsal.changes.contains(&Change::UnlimitedMemory)
 }
 
-/// Needs 14 GiB, and fits with one of its changes.
-fn too_large(helps: impl Fn(&Rehearsal) -> Option<Result<Run, Stop>> + 'static) -> MadeUp {
-    MadeUp::new(move |rehearsal| match helps(rehearsal) {
+/// A script that needs 14 GiB and fits with some changes.
+fn too_large(helps: impl Fn(&Rehearsal) -> Option<Result<Run, Stop>> + 'static) -> FakeRunner {
+    FakeRunner::new(move |rehearsal| match helps(rehearsal) {
         Some(result) => result,
         None if is_unlimited(rehearsal) => fits(14 * GIB),
         None => does_not_fit(),
@@ -252,7 +252,7 @@ fn sizes_are_rehearsed_in_forks() {
 
 #[test]
 fn a_signal_while_the_need_is_measured_ends_everything() {
-    let mut runner = MadeUp::new(|rehearsal| match is_unlimited(rehearsal) {
+    let mut runner = FakeRunner::new(|rehearsal| match is_unlimited(rehearsal) {
         true => interrupted(),
         false => does_not_fit(),
     });
@@ -289,7 +289,7 @@ fn a_candidate_at_its_time_limit_fails_and_the_next_is_rehearsed() {
 
 #[test]
 fn a_script_that_fits_needs_no_help() {
-    let mut runner = MadeUp::new(|_| fits(GIB));
+    let mut runner = FakeRunner::new(|_| fits(GIB));
     let all = [
         advice("segments", Some(Candidate::ExpandableSegments)),
         advice("8 bits", None),
@@ -300,7 +300,7 @@ fn a_script_that_fits_needs_no_help() {
 }
 
 #[test]
-fn a_change_works_only_if_everything_of_the_training_was_rehearsed() {
+fn a_change_works_only_if_the_whole_training_was_rehearsed() {
     let coverage = Coverage {
         not_reached: vec![NotReached {
             part: TrainingPart::Evaluation,
@@ -326,7 +326,7 @@ fn a_change_works_only_if_everything_of_the_training_was_rehearsed() {
 }
 
 #[test]
-fn a_change_that_gives_this_script_other_results_is_not_said_to_give_the_same() {
+fn a_change_that_alters_the_results_of_this_script_is_marked_as_such() {
     for (other_results, effect) in [
         (None, Effect::Precision),
         (Some("its statistics move twice"), Effect::Training),

@@ -1,4 +1,4 @@
-//! One card, rehearsed by itself as `ghostgpu run` does it.
+//! One card, rehearsed individually, as `ghostgpu run` does.
 
 use ghostgpu_device::Card;
 use ghostgpu_rehearse::{Change, Completion, Purpose, Records, Rehearsal, Rehearse, Run, Stop};
@@ -8,7 +8,7 @@ use crate::StepGrowth;
 use crate::need::{Need, need};
 use crate::verdict::judge;
 
-/// A job that was rehearsed on a card with the card's own memory.
+/// A job that was rehearsed on a card with that card's own memory.
 pub struct Alone<'a> {
     pub card: &'a Card,
     pub run: Run,
@@ -28,7 +28,7 @@ impl<'a> Alone<'a> {
         Ok(Self { card, run })
     }
 
-    /// What it says about the card, with what the job needs there.
+    /// The verdict for this card, with the job's need there.
     pub fn row(
         &self,
         runner: &mut dyn Rehearse,
@@ -51,7 +51,7 @@ impl<'a> Alone<'a> {
     }
 }
 
-/// What makes a rehearsal one on this card.
+/// The changes that put a rehearsal on this card.
 pub fn changes(card: &Card) -> Vec<Change> {
     vec![Change::Card(Box::new(card.sheet()))]
 }

@@ -8,17 +8,18 @@ use super::profile::{Foreseen, Profile};
 use super::{Known, Sheet};
 use crate::need::{Need, Smallest, need};
 
-/// Cards whose memory is within this part of what the job needs, or of what it needs without retries, are rehearsed.
+/// A card whose memory is within one part in this many of the job's need, or of what the job needs to run without
+/// flushes, is rehearsed individually.
 const NEAR: u64 = 33;
 
-/// So few cards are rehearsed sooner than compared.
+/// For this many cards or fewer, rehearsing each takes less than comparing profiles.
 const FEW: usize = 2;
 
-/// Cards with one number of multiprocessors: a rehearsal on one of them holds for all.
+/// Cards with the same number of multiprocessors: a rehearsal on one of them holds for all.
 type Alike<'a> = Vec<&'a Card>;
 
 impl<'a> Known<'_, 'a> {
-    /// Cards of one capability, those with fewest multiprocessors first.
+    /// Judges cards of one capability, given in ascending order of multiprocessors.
     pub(super) fn find_group(
         &mut self,
         runner: &mut dyn Rehearse,
@@ -33,7 +34,7 @@ impl<'a> Known<'_, 'a> {
         };
         let mut lowest = Profile::rehearse(runner, first[0])?;
         if lowest.run.completion() != Completion::Completed {
-            // Not a matter of memory: each card says for itself what it is.
+            // It failed for a reason other than memory, so each card is rehearsed to find that reason.
             return self.each_alone(runner, cards);
         }
         let Some(foreseen) = lowest.on(first[0]) else {
@@ -42,7 +43,7 @@ impl<'a> Known<'_, 'a> {
         };
         let confirmed = match need(runner, &changes(first[0]), &lowest.run)?.need {
             Need::Found(smallest) if smallest.device_bytes == foreseen.needed_bytes() => smallest,
-            // The replay is not right about this job.
+            // The replay does not predict this job correctly.
             _ => return self.each_alone(runner, cards),
         };
         let mut near = self.judge_by(&mut lowest, first, &confirmed);
@@ -56,8 +57,8 @@ impl<'a> Known<'_, 'a> {
         self.each_alone(runner, &near)
     }
 
-    /// Judges the cards whose numbers of multiprocessors lie between those of two that were rehearsed; those that have to
-    /// be rehearsed by themselves are returned.
+    /// Judges the cards between two that were rehearsed, in number of multiprocessors. Returns the cards that must be
+    /// rehearsed individually.
     fn find_between(
         &mut self,
         runner: &mut dyn Rehearse,
@@ -84,8 +85,7 @@ impl<'a> Known<'_, 'a> {
         Ok(near)
     }
 
-    /// Judges cards by what a rehearsal with unlimited memory says about them; those where that does not decide are
-    /// returned.
+    /// Judges cards by a profile. Returns the cards for which it does not decide.
     fn judge_by(
         &mut self,
         profile: &mut Profile<'a>,
@@ -106,7 +106,8 @@ impl<'a> Known<'_, 'a> {
         near
     }
 
-    /// Whether a card's memory is about what decides.
+    /// Whether a card's memory is close to a limit that decides the verdict: the need, the need without flushes, or the
+    /// margin.
     fn is_near(&self, card: &Card, foreseen: &Foreseen, confirmed: &Smallest) -> bool {
         let sheet = Sheet::of(card, self.question);
         let on_card = sheet.on_card();
@@ -132,7 +133,7 @@ impl<'a> Known<'_, 'a> {
     }
 }
 
-/// Cards by their number of multiprocessors, of which the fewest come first.
+/// Groups cards, given in ascending order of multiprocessors, by that number.
 fn by_multiprocessors<'a>(cards: &[&'a Card]) -> Vec<Alike<'a>> {
     let same = |one: &&Card, other: &&Card| one.multiprocessors == other.multiprocessors;
     cards.chunk_by(same).map(<[_]>::to_vec).collect()

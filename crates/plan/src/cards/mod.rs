@@ -1,14 +1,14 @@
 //! On which cards does a job fit?
 //!
-//! The answer for a card is that of a rehearsal on it, but not every card needs one. Its compute capability decides
-//! kernels and library engines. Its multiprocessors decide how far PyTorch splits sums, with a buffer for the parts, some
-//! workspaces, and how large the context is. So for each capability the cards with the fewest and the most
-//! multiprocessors are rehearsed with unlimited memory. If the history of one, replayed beside the other's context, says
-//! of it what its own says, it holds for the cards between them; if not, one in the middle is rehearsed too, and each
-//! half is looked at in the same way.
+//! The answer for a card is what a rehearsal on it would give, but not every card needs its own. The compute capability
+//! decides kernels and library engines. The number of multiprocessors decides into how many parts PyTorch splits sums,
+//! each with a buffer, some workspaces, and the size of the context. So for each capability, the cards with the fewest
+//! and the most multiprocessors are rehearsed with unlimited memory. If the history of one, replayed beside the other's
+//! context, predicts the other's figures, it holds for all cards between them. If not, a card in the middle is rehearsed
+//! too, and each half is treated the same way.
 //!
-//! A card that has about as much memory as the job needs is rehearsed by itself, as `run` does it: there retries,
-//! smaller workspaces and the margin decide. So is every card of a job whose history cannot be replayed.
+//! A card that has about as much memory as the job needs is rehearsed individually, as `run` does, because there
+//! flushes, smaller workspaces and the margin decide. So is every card of a job whose history cannot be replayed.
 
 mod alone;
 mod group;
@@ -23,14 +23,14 @@ use crate::need::Smallest;
 use crate::verdict::{Judgement, Margin, OnCard, judge};
 use alone::Alone;
 
-/// What is asked.
+/// The cards in question, and how they are judged.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
     pub cards: Vec<&'a Card>,
-    /// What others hold of every card.
+    /// What others use of every card.
     pub reserve_bytes: u64,
     pub margin: Option<Margin>,
-    /// The installed torch, if that is known.
+    /// The installed torch, if known.
     pub torch: Option<&'a str>,
 }
 
@@ -39,30 +39,30 @@ pub struct Question<'a> {
 pub struct OnOneCard<'a> {
     pub card: &'a Card,
     pub verdict: Verdict,
-    /// A sentence without its full stop; none where only a rehearsal on this card would say why.
+    /// A sentence without its full stop; `None` if only a rehearsal on this card could give the reason.
     pub reason: Option<String>,
     pub need: Option<Smallest>,
-    /// What is left of the card beside what the job needs.
+    /// What is left of the card after the job's need.
     pub headroom_bytes: Option<u64>,
     pub margin_bytes: u64,
-    /// It was rehearsed on this very card and its memory.
+    /// The job was rehearsed on exactly this card, with its memory.
     pub is_rehearsed: bool,
 }
 
-/// What was found out about all of them.
+/// What is known about all cards.
 #[derive(Debug)]
 pub struct Survey<'a> {
-    /// Cards about which something is known, in the order of the question.
+    /// Cards with a verdict, in the order of the question.
     pub known: Vec<OnOneCard<'a>>,
-    /// Cards that were not come to.
+    /// Cards that were not reached.
     pub open: Vec<&'a Card>,
     /// How often the job was rehearsed.
     pub rehearsals: usize,
-    /// Why every card was rehearsed by itself, as the end of a sentence.
+    /// Why every card was rehearsed individually, as a sentence ending.
     pub alone_because: Option<&'static str>,
-    /// The end of what the script printed where it failed on the first card: no other card was tried then.
+    /// How the script failed on the first card, if it did; then no other card was tried.
     pub failed_first: Option<FirstFailure>,
-    /// What ended it before every card was known.
+    /// What ended the survey before every card had a verdict.
     pub stop: Option<Stop>,
 }
 
@@ -70,7 +70,7 @@ pub struct Survey<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirstFailure {
     pub last_lines: Vec<String>,
-    /// What `run` would end with.
+    /// The exit code that `run` would return.
     pub exit_code: u8,
 }
 
@@ -102,14 +102,14 @@ pub fn survey<'a>(runner: &mut dyn Rehearse, question: &Question<'a>) -> Survey<
     }
 }
 
-/// The card on which the job of a survey is prepared: the one with most memory, on which everything may be seen at once.
+/// The card on which a survey starts: the one with most memory, where the job most likely completes.
 pub fn first_card<'a>(cards: &[&'a Card]) -> Option<&'a Card> {
     let cards = cards.iter().copied();
-    // The first of equals.
+    // `max_by_key` returns the last of equal cards, and the first one is wanted.
     cards.rev().max_by_key(|card| card.total_bytes)
 }
 
-/// What is found, while it is being found.
+/// The survey so far.
 struct Known<'q, 'a> {
     question: &'q Question<'a>,
     rows: Vec<OnOneCard<'a>>,
@@ -142,7 +142,7 @@ impl<'a> Known<'_, 'a> {
             return Ok(());
         }
         if verdict == Verdict::DidNotUseCard {
-            // Whichever it is.
+            // The script will not use any other card either.
             let (judged, cards) = (self.rows[0].clone(), self.others(first));
             let rows = cards.into_iter().map(|card| OnOneCard {
                 card,
@@ -197,7 +197,7 @@ impl<'a> Known<'_, 'a> {
         }
     }
 
-    /// Judges a job that ends with unlimited memory on a card that is far from the limit.
+    /// Judges a job that completes with unlimited memory, for a card whose memory is far from any limit.
     fn judged(&self, run: &Run, card: &'a Card, need: Smallest) -> OnOneCard<'a> {
         let sheet = Sheet::of(card, self.question);
         let on_card = sheet.on_card();
@@ -236,12 +236,12 @@ impl<'a> OnOneCard<'a> {
         }
     }
 
-    /// What the job may have of the card.
+    /// The part of the card that the job may use.
     pub fn capacity_bytes(&self, reserve_bytes: u64) -> u64 {
         self.card.total_bytes.saturating_sub(reserve_bytes)
     }
 
-    /// How much the card has too little.
+    /// How much memory the card lacks.
     pub fn missing_bytes(&self, reserve_bytes: u64) -> Option<u64> {
         let need = self.need.as_ref()?.device_bytes;
         let missing = need.saturating_sub(self.capacity_bytes(reserve_bytes));
@@ -277,8 +277,8 @@ impl<'q, 'a> Sheet<'q, 'a> {
     }
 }
 
-/// The cards of each compute capability, those with fewest multiprocessors first; the largest group first, since it says
-/// most.
+/// The cards of each compute capability, in ascending order of multiprocessors. The largest group comes first, because
+/// a survey that is interrupted then has the most verdicts.
 fn by_capability<'a>(cards: &[&'a Card]) -> Vec<Vec<&'a Card>> {
     let mut capabilities: Vec<Capability> = cards.iter().map(|card| card.capability).collect();
     capabilities.sort_unstable();
@@ -303,7 +303,7 @@ fn code_of(run: &Run) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Counts rehearsals.
+/// A runner that counts its rehearsals.
 struct Counting<'a> {
     runner: &'a mut dyn Rehearse,
     count: usize,

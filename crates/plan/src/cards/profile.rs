@@ -1,4 +1,4 @@
-//! What a rehearsal with unlimited memory on one card says about others of its compute capability.
+//! What a rehearsal with unlimited memory on one card predicts for others of the same compute capability.
 
 use ghostgpu_device::Card;
 use ghostgpu_rehearse::{Change, Purpose, Records, Rehearsal, Rehearse, Run, Stop};
@@ -13,11 +13,11 @@ pub struct Profile<'a> {
     pub run: Run,
 }
 
-/// What the job needs on a card, as a replay says.
+/// What a replay predicts for a card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foreseen {
     pub proposal: Proposal,
-    /// What follows from other parts of a run, and may not differ.
+    /// Compared between profiles, together with `not_known`: the two runs must have covered the same.
     steps: Vec<u64>,
     not_known: Option<String>,
 }
@@ -36,7 +36,7 @@ impl<'a> Profile<'a> {
         Ok(Self { card, run })
     }
 
-    /// What it says about a card of the same capability; none where nothing can be replayed.
+    /// The prediction for a card of the same capability; `None` if the history cannot be replayed for it.
     pub fn on(&mut self, card: &Card) -> Option<Foreseen> {
         let (own, other) = (self.card.sheet().overhead, card.sheet().overhead);
         let history = self.run.history.as_mut()?;
@@ -44,7 +44,7 @@ impl<'a> Profile<'a> {
             return None;
         }
         let mut proposal = Proposal::of(&self.run)?;
-        // What the script may have of a card is a part of all that the card has, rounded there.
+        // The script limits PyTorch to a fraction of the card, which would be another amount on another card.
         if proposal.limit.is_some() {
             return None;
         }
@@ -62,17 +62,18 @@ impl<'a> Profile<'a> {
 }
 
 impl Foreseen {
-    /// The smallest card.
+    /// The smallest card on which the job completes.
     pub fn needed_bytes(&self) -> u64 {
         self.proposal.card_for(self.proposal.smallest_bytes)
     }
 
-    /// The smallest card on which nothing runs short.
+    /// The smallest card on which PyTorch never flushes its cache.
     pub fn comfortable_bytes(&self) -> u64 {
         self.proposal.card_for(self.proposal.comfortable_bytes)
     }
 
-    /// The need of another card, of which `confirmed` is that of the card that was rehearsed.
+    /// The job's need on this card. `confirmed` is its need on the card that was rehearsed, for the figures that a
+    /// replay does not give.
     pub fn need(&self, confirmed: &Smallest) -> Smallest {
         Smallest {
             device_bytes: self.needed_bytes(),

@@ -11,16 +11,17 @@ use ghostgpu_snapshot::{
 use ghostgpu_whatif::{Known as KnownOfHistory, OthersMemory, Outside};
 
 use super::*;
-use crate::made_up::{MadeUp, does_not_fit, fails, fits, interrupted};
+use crate::fake_runner::{FakeRunner, does_not_fit, fails, fits, interrupted};
 
 const MIB: u64 = 1 << 20;
 
-/// A training that allocates one block, frees it, and then has another: it can do without the first one's memory.
+/// A training that allocates one block, frees it, and then allocates another: it needs only the memory of the larger
+/// one.
 #[derive(Clone, Copy)]
 struct Training {
     first_bytes: u64,
     second_bytes: u64,
-    /// On a card with more than 80 multiprocessors, the second is larger by this for each.
+    /// The second block is larger by this for each multiprocessor beyond 80.
     bytes_per_multiprocessor: u64,
     has_history: bool,
 }
@@ -38,7 +39,7 @@ impl Training {
         self.second_bytes + more * self.bytes_per_multiprocessor
     }
 
-    /// What a card does with it.
+    /// The run of this training on the rehearsal's card.
     fn rehearse(self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
         let mut sheet = Catalogue::builtin().find("gb300").expect("a card").sheet();
         let mut capacity = None;
@@ -145,7 +146,7 @@ impl Training {
     }
 }
 
-/// What the made-up torch has code for.
+/// The architectures that the fake torch has code for.
 fn code() -> Vec<String> {
     let code = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"];
     code.map(str::to_owned).to_vec()
@@ -168,17 +169,17 @@ fn named(names: &[&str]) -> Question<'static> {
     }
 }
 
-/// What is known of a card by a rehearsal on it alone.
+/// The row of a card that is rehearsed individually.
 fn by_itself<'a>(training: Training, card: &'a Card, question: &Question<'a>) -> OnOneCard<'a> {
-    let mut runner = MadeUp::new(move |rehearsal| training.rehearse(rehearsal));
+    let mut runner = FakeRunner::new(move |rehearsal| training.rehearse(rehearsal));
     let alone = Alone::rehearse(&mut runner, card).expect("no stop");
     alone.row(&mut runner, question).expect("no stop")
 }
 
-/// Every card, and how many rehearsals that took.
+/// Compares the survey with individual rehearsals of every card; returns how many rehearsals the survey took.
 #[track_caller]
 fn assert_same_as_by_themselves(training: Training, question: &Question) -> usize {
-    let mut runner = MadeUp::new(move |rehearsal| training.rehearse(rehearsal));
+    let mut runner = FakeRunner::new(move |rehearsal| training.rehearse(rehearsal));
     let survey = survey(&mut runner, question);
     assert!(
         survey.stop.is_none() && survey.open.is_empty(),
@@ -202,8 +203,8 @@ fn assert_same_as_by_themselves(training: Training, question: &Question) -> usiz
 }
 
 #[test]
-fn every_card_is_told_what_a_rehearsal_on_it_alone_says() {
-    // One that fits everywhere, one with which many cards are at their limits, and one that fits nowhere.
+fn every_card_gets_the_verdict_that_a_rehearsal_on_it_would_give() {
+    // One job that fits everywhere, one that is close to the limit of many cards, and one that fits nowhere.
     for second in [1000, 10_500, 900_000] {
         let training = Training {
             second_bytes: second * MIB,
@@ -237,12 +238,12 @@ fn a_reserve_and_a_margin_count_for_every_card() {
             margin,
             ..all()
         };
-        // Nothing is held by others in these rehearsals, so a card at its limit would be told otherwise.
+        // The fake rehearsals do not simulate the reserve, so cards at their limit would get another verdict.
         let training = Training {
             second_bytes: 1500 * MIB,
             ..TRAINING
         };
-        let mut runner = MadeUp::new(move |rehearsal| training.rehearse(rehearsal));
+        let mut runner = FakeRunner::new(move |rehearsal| training.rehearse(rehearsal));
         for row in survey(&mut runner, &question).known {
             let Some(need) = row.need.filter(|_| row.headroom_bytes.is_some()) else {
                 continue;
@@ -254,12 +255,12 @@ fn a_reserve_and_a_margin_count_for_every_card() {
 }
 
 #[test]
-fn a_card_of_which_others_use_everything_is_not_rehearsed() {
+fn a_card_that_others_use_completely_is_not_rehearsed() {
     let question = Question {
         reserve_bytes: 13 << 30,
         ..named(&["3060", "4090"])
     };
-    let mut runner = MadeUp::new(move |rehearsal| TRAINING.rehearse(rehearsal));
+    let mut runner = FakeRunner::new(move |rehearsal| TRAINING.rehearse(rehearsal));
     let survey = survey(&mut runner, &question);
     assert_eq!(survey.known[0].verdict, Verdict::DoesNotFit);
     assert_eq!(survey.known[0].need, None);
@@ -267,12 +268,12 @@ fn a_card_of_which_others_use_everything_is_not_rehearsed() {
 }
 
 #[test]
-fn without_a_history_every_card_is_rehearsed_and_that_is_told() {
+fn without_a_history_every_card_is_rehearsed_and_the_survey_says_why() {
     let training = Training {
         has_history: false,
         ..TRAINING
     };
-    let mut runner = MadeUp::new(move |rehearsal| training.rehearse(rehearsal));
+    let mut runner = FakeRunner::new(move |rehearsal| training.rehearse(rehearsal));
     let question = named(&["h200", "3060", "3070", "3080", "3090"]);
     let survey = survey(&mut runner, &question);
     assert!(survey.alone_because.is_some());
@@ -284,7 +285,7 @@ fn without_a_history_every_card_is_rehearsed_and_that_is_told() {
 
 #[test]
 fn cards_without_code_are_not_rehearsed() {
-    let mut runner = MadeUp::new(move |rehearsal| TRAINING.rehearse(rehearsal));
+    let mut runner = FakeRunner::new(move |rehearsal| TRAINING.rehearse(rehearsal));
     let survey = survey(&mut runner, &named(&["h200", "1080ti", "v100"]));
     let verdicts: Vec<Verdict> = survey.known.iter().map(|row| row.verdict).collect();
     assert_eq!(
@@ -298,7 +299,7 @@ fn cards_without_code_are_not_rehearsed() {
 
 #[test]
 fn a_script_that_fails_on_the_first_card_is_not_tried_on_others() {
-    let mut runner = MadeUp::new(|_| fails("ValueError: no data"));
+    let mut runner = FakeRunner::new(|_| fails("ValueError: no data"));
     let survey = survey(&mut runner, &named(&["h200", "3060"]));
     assert_eq!(survey.rehearsals, 1);
     assert_eq!(survey.known.len(), 1);
@@ -308,8 +309,8 @@ fn a_script_that_fails_on_the_first_card_is_not_tried_on_others() {
 }
 
 #[test]
-fn a_script_that_fails_on_some_cards_fails_there_alone() {
-    let mut runner = MadeUp::new(move |rehearsal| {
+fn a_script_that_fails_on_some_cards_gets_a_verdict_on_the_others() {
+    let mut runner = FakeRunner::new(move |rehearsal| {
         let is_turing = rehearsal.changes.iter().any(|change| match change {
             Change::Card(sheet) => sheet.capability.major == 7,
             _ => false,
@@ -333,7 +334,7 @@ fn a_script_that_fails_on_some_cards_fails_there_alone() {
 
 #[test]
 fn a_script_that_uses_no_card_uses_none_of_them() {
-    let mut runner = MadeUp::new(|_| Ok(Run::new(Ending::Exited(0), idle())));
+    let mut runner = FakeRunner::new(|_| Ok(Run::new(Ending::Exited(0), idle())));
     let survey = survey(&mut runner, &named(&["h200", "3060", "4090"]));
     assert_eq!(survey.rehearsals, 1);
     assert!(survey.known.len() == 3);
@@ -353,10 +354,10 @@ fn idle() -> ghostgpu_rehearse::Findings {
 }
 
 #[test]
-fn what_is_known_when_it_is_interrupted_is_kept() {
+fn an_interrupted_survey_keeps_the_verdicts_it_has() {
     let count = Rc::new(RefCell::new(0));
     let seen = Rc::clone(&count);
-    let mut runner = MadeUp::new(move |rehearsal| {
+    let mut runner = FakeRunner::new(move |rehearsal| {
         *seen.borrow_mut() += 1;
         match *seen.borrow() {
             1..=4 => TRAINING.rehearse(rehearsal),

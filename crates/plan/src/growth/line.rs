@@ -1,47 +1,47 @@
-//! How memory grows with a size: what each sample or token takes, and what does not depend on it. Pure.
+//! How memory grows with a size: what each sample or token takes, and what is independent of the size. Pure.
 //!
-//! The peak is the highest of many moments, and each grows in its own way: with few samples the
-//! optimizer's step is the highest, with many the backward pass. And on a card that is nearly full the
-//! allocator gives its cache back, and blocks are cut differently. So the line is the one that most
-//! of the larger sizes lie on, and the sizes that do not are named.
+//! The peak is the highest of many moments, and each grows in its own way: with few samples the optimizer's step is
+//! the highest, with many the backward pass. On a nearly full card the allocator flushes its cache, and blocks are
+//! split differently. So the line is the one that most of the larger sizes lie on, and the sizes off the line are
+//! listed.
 
 use serde::Serialize;
 
-/// A peak lies on a line if it is not further off than this part of itself.
+/// A peak lies on a line if its distance is at most this fraction of it.
 const TOLERANCE: f64 = 0.01;
 
-/// Sizes below this part of the largest say how small sizes behave, not how memory grows.
+/// Sizes below one part in this many of the largest show how small sizes behave, not how memory grows.
 const SMALL: u64 = 4;
 
 /// The line that most of the larger sizes lie on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Growth {
-    /// What one more takes.
+    /// What one more sample or token takes.
     pub bytes_each: i64,
-    /// What is left at none: it does not depend on the size.
+    /// What does not depend on the size: the line at size 0.
     pub bytes_fixed: i64,
-    /// All sizes measured from here to there lie on the line.
+    /// All measured sizes from `linear_from` to `linear_to` lie on the line.
     pub linear_from: u64,
     pub linear_to: u64,
-    /// How many they are; with two, a line is no finding.
+    /// How many sizes these are. Two always lie on a line, so two prove nothing.
     pub points: usize,
-    /// How far they are off the line at most.
+    /// The largest distance of these sizes from the line.
     pub largest_error_bytes: u64,
-    /// What one more takes between the two smallest sizes: with less than above, memory grows faster
-    /// than in proportion.
+    /// What one more takes between the two smallest sizes. If it is less than `bytes_each`, memory grows faster than
+    /// linearly.
     pub bytes_each_at_first: i64,
-    /// Sizes that do not lie on it, and how far above or below it they are.
+    /// Sizes off the line, and how far above or below it they are.
     pub off_the_line: Vec<Deviation>,
 }
 
-/// A size whose peak is not the line's.
+/// A size whose peak is off the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Deviation {
     pub size: u64,
     pub bytes: i64,
 }
 
-/// Sizes and their peaks, in rising order of sizes; none if they say nothing about growth.
+/// Fits a line to sizes and their peaks, in ascending order of sizes; `None` if there are too few.
 pub fn growth(points: &[(u64, u64)]) -> Option<Growth> {
     let &(last, _) = points.last()?;
     let mut large: Vec<(u64, u64)> = points.to_vec();
@@ -93,8 +93,7 @@ impl Line {
     }
 }
 
-/// The line through two of the points that most of them lie on; of equal ones, that of the largest
-/// sizes.
+/// The line through two of the points that most points lie on; of equally good ones, that of the largest sizes.
 fn best_line(points: &[(u64, u64)]) -> Option<Line> {
     let mut best: Option<(usize, (bool, u64, u64), Line)> = None;
     for (index, &(low, low_bytes)) in points.iter().enumerate() {
@@ -107,7 +106,7 @@ fn best_line(points: &[(u64, u64)]) -> Option<Line> {
             let on_it = |point: &&(u64, u64)| {
                 (point.1 as f64 - line.at(point.0)).abs() <= TOLERANCE * point.1 as f64
             };
-            // Close neighbours are no ground for a line: half a megabyte of rounding tilts it.
+            // Two close sizes make a poor line: half a megabyte of rounding tilts it.
             let is_long = low <= high / 4 * 3;
             let weight = (is_long, high, low);
             let support = points.iter().filter(on_it).count();
@@ -119,7 +118,7 @@ fn best_line(points: &[(u64, u64)]) -> Option<Line> {
     best.map(|(_, _, line)| line)
 }
 
-/// The longest stretch of neighbours that are all good; of equal ones, the last.
+/// The longest run of consecutive good values; of equally long ones, the last.
 fn longest_run<T>(values: &[T], is_good: impl Fn(&T) -> bool) -> std::ops::Range<usize> {
     let mut longest = 0..0;
     let mut start = 0;
@@ -138,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_found_with_what_does_not_grow() {
+    fn a_line_is_found_together_with_its_fixed_part() {
         let points: Vec<(u64, u64)> = [1, 2, 8, 16, 40]
             .map(|size| (size, 1_000_000 + 5_000 * size))
             .to_vec();

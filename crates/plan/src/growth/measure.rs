@@ -8,7 +8,7 @@ use super::sequence::{cut_lengths, lengths_of};
 use super::{Goal, NoSeries, Scaling, SequencePoint, Series, SetThrough, around};
 use crate::sizes::{AtPoint, Reached, at_point, by_runs};
 
-/// What is known of batch and sequence.
+/// Measures how memory grows with the batch and with the sequence.
 pub fn measure(runner: &mut dyn Runner, goal: &Goal) -> Result<Scaling, Stop> {
     let cuts = goal.sequence == SequencePoint::InBatches;
     let found = at(runner, goal, &goal.batch, cuts)?;
@@ -27,11 +27,11 @@ pub fn measure(runner: &mut dyn Runner, goal: &Goal) -> Result<Scaling, Stop> {
     })
 }
 
-/// What the sizes at one point came to.
+/// What was measured at one size point.
 struct Found {
-    /// The size that is set there.
+    /// The series of the size that is set there.
     first: Series,
-    /// Lengths, where the same point has them.
+    /// The series of sequence lengths, if the same point sets them.
     sequence: Option<Series>,
 }
 
@@ -63,7 +63,7 @@ fn at(runner: &mut dyn Runner, goal: &Goal, point: &SizePoint, cuts: bool) -> Re
     }
 }
 
-/// Why the script ended without coming to the point; none where another way may lead there.
+/// Why the script ended before it reached the point; `None` if another point or whole runs may work.
 fn why_not_there(point: &SizePoint, seen: &SizePointReport, run: &Run) -> Option<NoSeries> {
     if let Some(problem) = &seen.problem {
         return Some(NoSeries::Problem(problem.clone()));
@@ -83,7 +83,7 @@ fn why_not_there(point: &SizePoint, seen: &SizePointReport, run: &Run) -> Option
     }
 }
 
-/// In whole runs, what is at the point has to be found out first.
+/// Measures in whole runs, where the script's own size must be found first.
 fn found_by_runs(
     at: &mut AtPoint,
     goal: &Goal,

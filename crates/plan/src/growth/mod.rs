@@ -12,7 +12,7 @@ use ghostgpu_rehearse::{OutOfMemory, Outcome, Reason, SizePoint};
 pub use line::{Deviation, Growth, growth};
 pub use measure::measure;
 
-/// Which sizes of a job are to change, and where.
+/// Which sizes of a job to vary, and where they are set.
 #[derive(Clone, Debug)]
 pub struct Goal {
     pub batch: SizePoint,
@@ -24,11 +24,11 @@ pub struct Goal {
 /// Where the length of sequences is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SequencePoint {
-    /// A script of ours, which takes it with the batch.
+    /// In GhostGPU's own script (`estimate`), together with the batch.
     Own,
     /// An argument of the script.
     Argument(String),
-    /// Nowhere: the batches are cut to fewer tokens as they come from the `DataLoader`.
+    /// Nowhere: batches are cut to fewer tokens as they leave the `DataLoader`.
     InBatches,
 }
 
@@ -39,14 +39,14 @@ pub struct Scaling {
     pub sequence: Series,
 }
 
-/// What rehearsals at several sizes came to.
+/// The results of rehearsals at several sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Series {
     Measured {
         set_through: SetThrough,
         /// The job's own size.
         own: u64,
-        /// In rising order of sizes.
+        /// In ascending order of sizes.
         outcomes: Vec<(u64, Outcome)>,
     },
     Unknown(NoSeries),
@@ -57,24 +57,24 @@ pub enum Series {
 pub enum SetThrough {
     /// An argument of the script.
     Argument(String),
-    /// The place that the agent names.
+    /// The place in the script that the agent reports.
     Place(String),
-    /// The tokens that a script of ours makes.
+    /// The tokens that GhostGPU's own script generates.
     Tokens,
-    /// Batches that are cut; which tensors of them.
+    /// Batches are cut; the text names their tensors.
     CutBatches(String),
 }
 
 /// Why a size could not be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoSeries {
-    /// The agent says what keeps it from being set.
+    /// The agent says why the size cannot be set.
     Problem(String),
     NoSuchArgument {
         option: String,
         similar: Vec<String>,
     },
-    /// Its own value is not known.
+    /// The script's own value is not known.
     NotArgparse {
         option: String,
     },
@@ -83,11 +83,11 @@ pub enum NoSeries {
     Fails(Reason),
     /// Nothing says what sets the sequence.
     NothingSetsSequence,
-    /// The batches have no sequence that could be cut; why, where the agent says it.
+    /// The batches have no sequence to cut; the reason, if the agent gives one.
     NoSequenceInBatches(Option<String>),
     /// The model takes no sequences.
     NoSequences,
-    /// The job itself did not run to its end.
+    /// The job did not complete as it is.
     JobDidNotEnd,
 }
 
@@ -101,7 +101,7 @@ impl Scaling {
 }
 
 impl Series {
-    /// How peak allocated grows, if that can be told.
+    /// How peak allocated memory grows, if there are enough sizes to tell.
     pub fn growth(&self) -> Option<Growth> {
         let Self::Measured { outcomes, .. } = self else {
             return None;
@@ -114,7 +114,7 @@ impl Series {
     }
 }
 
-/// Sizes below and above one that is asked about.
+/// Sizes around the job's own, none above `most`.
 fn around(size: u64, most: Option<u64>) -> Vec<u64> {
     let mut sizes = vec![
         size / 4,

@@ -1,4 +1,4 @@
-//! Other lengths of sequences: taken by a script of ours, or cut from the batches of any script.
+//! Other sequence lengths: set in GhostGPU's own script, or cut from the batches of any script.
 
 use ghostgpu_rehearse::{Dimension, SizePointReport, Sizes, Stop};
 
@@ -6,7 +6,7 @@ use super::measure::series;
 use super::{NoSeries, Series, SetThrough, around};
 use crate::sizes::AtPoint;
 
-/// Lengths of a script of ours, which says how long its sequences are.
+/// Lengths in GhostGPU's own script, which reports how long its sequences are.
 pub(super) fn lengths_of(at: &mut AtPoint, seen: &SizePointReport) -> Result<Option<Series>, Stop> {
     let Some(own) = seen.seq else {
         return Ok(None);
@@ -19,8 +19,8 @@ pub(super) fn lengths_of(at: &mut AtPoint, seen: &SizePointReport) -> Result<Opt
     }))
 }
 
-/// Batches cut to fewer tokens. A run of the job as it is shows how many there are; longer ones than that
-/// cannot be made.
+/// Batches cut to fewer tokens. A run of the job as it is shows how many tokens there are; sequences cannot be made
+/// longer than that.
 pub(super) fn cut_lengths(at: &mut AtPoint) -> Result<Series, Stop> {
     let run = at.rehearse(Dimension::Sequence, Sizes::default())?;
     let seen = run.size_point().filter(|seen| seen.is_found);

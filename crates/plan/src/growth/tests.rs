@@ -2,7 +2,9 @@ use ghostgpu_rehearse::{Dimension, Rehearsal, Run, SizePointReport, Stop};
 use ghostgpu_session::ProcessReport;
 
 use super::*;
-use crate::made_up::{Holds, MadeUp, batch_of, fails, fits, fits_with, interrupted, sequence_of};
+use crate::fake_runner::{
+    FakeRunner, Holds, batch_of, fails, fits, fits_with, interrupted, sequence_of,
+};
 
 const MIB: u64 = 1 << 20;
 
@@ -36,7 +38,7 @@ fn goal(batch: SizePoint) -> Goal {
 }
 
 #[test]
-fn sizes_are_taken_on_both_sides_as_far_as_they_go() {
+fn sizes_below_and_above_the_own_one_are_measured_up_to_the_largest_possible() {
     assert_eq!(around(32, None), [8, 16, 32, 48, 64]);
     assert_eq!(around(512, Some(512)), [128, 256, 512]);
     assert_eq!(around(1, None), [1, 2]);
@@ -53,7 +55,7 @@ fn a_script_that_waits_is_rehearsed_in_forks_and_one_that_cannot_in_whole_runs()
         (Holds::Waits(at_loader()), true),
         (Holds::Ends(unforkable), false),
     ] {
-        let mut runner = MadeUp::new(training).holding(holds);
+        let mut runner = FakeRunner::new(training).holding(holds);
         let scaling = measure(&mut runner, &goal(SizePoint::TrainingLoader)).expect("runs");
         let batch = scaling.batch.growth().expect("a line");
         assert_eq!(batch.bytes_each, 8 * MIB as i64);
@@ -67,7 +69,7 @@ fn a_script_that_waits_is_rehearsed_in_forks_and_one_that_cannot_in_whole_runs()
 
 #[test]
 fn a_signal_ends_the_measurement() {
-    let mut runner = MadeUp::new(|_| interrupted()).holding(Holds::Waits(at_loader()));
+    let mut runner = FakeRunner::new(|_| interrupted()).holding(Holds::Waits(at_loader()));
     let result = measure(&mut runner, &goal(SizePoint::TrainingLoader));
     assert!(matches!(result, Err(Stop::Interrupted(2))), "{result:?}");
     assert_eq!(runner.seen.len(), 1);
@@ -75,7 +77,7 @@ fn a_signal_ends_the_measurement() {
 
 #[test]
 fn a_size_that_fails_is_kept_beside_those_that_do_not() {
-    let mut runner = MadeUp::new(|rehearsal| match batch_of(rehearsal) {
+    let mut runner = FakeRunner::new(|rehearsal| match batch_of(rehearsal) {
         Some(16) => fails("RuntimeError: shape"),
         _ => training(rehearsal),
     })
@@ -89,8 +91,8 @@ fn a_size_that_fails_is_kept_beside_those_that_do_not() {
 }
 
 #[test]
-fn what_cannot_be_set_says_why() {
-    let ended = |seen| MadeUp::new(|_| fits(1)).holding(Holds::Ends(seen));
+fn a_size_that_cannot_be_set_says_why() {
+    let ended = |seen| FakeRunner::new(|_| fits(1)).holding(Holds::Ends(seen));
     let cases = [
         (SizePointReport::default(), NoSeries::NoLoader),
         (

@@ -18,25 +18,25 @@ use crate::placement::TightRun;
 use search::Search;
 use stage::Stage;
 
-/// What is looked for.
+/// What to search for, and where.
 #[derive(Clone, Debug)]
 pub struct Goal {
     /// Where the batch is set.
     pub point: SizePoint,
-    /// The batch that the command line gives at that point, if it does.
+    /// The batch that the script's command line sets there, if any.
     pub given: Option<u64>,
     pub at_most: Option<u64>,
-    /// Why the script is started anew for each batch; else it is forked, where that is sound.
+    /// Why the script must be started anew for each batch; `None` lets it be forked where that is sound.
     pub whole_because: Option<WholeBecause>,
-    /// What the card has.
+    /// The card's memory.
     pub capacity_bytes: u64,
-    /// So much of it is to stay free.
+    /// How much of it must stay free.
     pub margin_bytes: u64,
-    /// Batches are first searched with so many steps, where the job goes through more than those.
+    /// The number of steps of the first stage of the search; `None` if the job's own extent is no longer than that.
     pub first_steps: Option<u64>,
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug)]
 pub enum LargestBatch {
     Found(Box<Found>),
@@ -49,47 +49,48 @@ pub struct Found {
     pub batch: u64,
     pub point: SizePoint,
     pub seen: SizePointReport,
-    /// What every batch came to that was rehearsed with the extent of the job, or that ran out of memory before.
+    /// The outcome of every batch that was rehearsed with the job's own extent, or that ran out of memory in the first
+    /// steps.
     pub outcomes: BTreeMap<u64, Outcome>,
-    /// The batch with which all samples of the data are one.
+    /// The batch that contains all samples of the data.
     pub samples: Option<u64>,
     /// Why a part of the training was not rehearsed with this batch.
     pub not_reached: Option<String>,
-    /// The script does the same with every larger batch: there are no more data.
+    /// The script does the same with every larger batch, because there is no more data.
     pub is_all_there_is: bool,
     /// A smaller batch that does not fit.
     pub gap: Option<u64>,
-    /// The largest batch that was found first: it fits or not depending on where the driver puts segments.
+    /// The larger batch that was found first, if it fits only for some placements of segments by the driver.
     pub lowered_from: Option<u64>,
     /// Why the script was started anew for every batch.
     pub whole_because: Option<WholeBecause>,
-    /// The run with this batch, where it was a whole one.
+    /// The run with this batch, if it was a whole run.
     run: Option<Run>,
 }
 
-/// Why rehearsals were whole runs, and not forks.
+/// Why rehearsals were whole runs instead of forks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WholeBecause {
-    /// Nobody wanted forks.
+    /// The user asked for whole runs.
     Asked,
-    /// Ranks meet as processes of one run, and copies of them could not.
+    /// Ranks meet as the processes of one run; forks of them could not meet.
     SeveralCards,
     /// The agent says why a fork at that point would not be sound.
     Unforkable(String),
-    /// The script fails in a fork: it shares files with its elders.
+    /// The script fails in a fork, for example because forks share its open files.
     ForkFails(Reason),
     /// Forking itself did not work.
     ForkingFailed(String),
-    /// The script reads its arguments in a way that is not followed.
+    /// The script does not read its arguments with `argparse`.
     NotArgparse,
 }
 
 /// Why there is no largest batch.
 #[derive(Debug)]
 pub enum NotFound {
-    /// No `DataLoader` was iterated; options of the script that look as if they set a batch.
+    /// No `DataLoader` was iterated. `options` are the script's options that look as if they set a batch.
     NoLoader { options: Vec<String> },
-    /// The batch cannot be set at this point, as the agent says.
+    /// The agent says why the batch cannot be set at this point.
     NotSettable {
         problem: String,
         options: Vec<String>,
@@ -98,15 +99,15 @@ pub enum NotFound {
         option: String,
         similar: Vec<String>,
     },
-    /// Even the smallest batch does not fit, which is 1, or 2 where the script cannot take 1.
+    /// Even the smallest batch does not fit: 1, or 2 if the script fails with 1.
     NotEvenOne { batch: u64, place: OutOfMemory },
-    /// The script does exactly the same with two sizes: what was set does not set the batch.
+    /// The script does exactly the same with two sizes, so the option does not set the batch.
     NoEffect {
         point: SizePoint,
         smaller: u64,
         larger: u64,
     },
-    /// It does not fit before there is a batch.
+    /// It runs out of memory before the first batch.
     DoesNotFit(Box<Run>),
     Fails {
         batch: Option<u64>,
@@ -116,7 +117,7 @@ pub enum NotFound {
     },
 }
 
-/// What a whole run with the batch that was found says about the search.
+/// How a whole run with the batch that was found compares with the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confirmation {
@@ -124,7 +125,7 @@ pub enum Confirmation {
     Equal,
     /// It fits too, with other figures.
     FitsDifferently,
-    /// It fits, and the search had not tried this batch.
+    /// It fits, but the search had not tried this batch.
     NotCompared,
     /// It does not fit, or fails.
     Contradicts,
@@ -141,17 +142,17 @@ pub fn find(runner: &mut dyn Runner, goal: &Goal) -> Result<LargestBatch, Stop> 
         match forked(runner, goal, &point)? {
             Forked::Over(result) => return Ok(result),
             Forked::Whole(because, own) => return by_runs(runner, goal, &point, because, own),
-            // Evaluation and inference: nothing is iterated with gradients.
+            // Evaluation or inference: no loader is iterated with gradients enabled.
             Forked::OnlyOtherLoaders => point = SizePoint::FirstLoader,
         }
     }
 }
 
-/// A whole run with the batch that was found, and what it says about the search. A batch that was found by
-/// whole runs has been confirmed.
+/// Confirms the batch that was found with a whole run. A batch that was found by whole runs counts as confirmed if
+/// PyTorch never flushed its cache.
 ///
-/// A batch that only just fits may depend on where the driver puts segments, which differs from machine to machine:
-/// then a slightly smaller one is the answer.
+/// Whether a batch barely fits may depend on where the driver places segments, which differs between machines. If so,
+/// `found` is lowered to a slightly smaller batch.
 pub fn confirm(
     runner: &mut dyn Rehearse,
     goal: &Goal,
@@ -192,14 +193,14 @@ pub fn confirm(
     Ok((confirmation, run))
 }
 
-/// A batch whose memory depends on the layout is lowered so many times, by a part of it each time.
+/// How often a batch that depends on the layout is lowered, each time by one part in `LOWERING_PARTS` of it.
 const LOWERINGS: u32 = 4;
 const LOWERING_PARTS: u64 = 400;
 
-/// One sample less of so many is too little to be timid.
+/// Below this batch, pages of kernel code are not considered: one sample less would be too large a loss.
 const FEW_SAMPLES: u64 = 50;
 
-/// A batch that was found is told, also where the run that was to confirm it did not end in time.
+/// A whole run with the batch that was found. A timeout is no stop here: the batch is reported all the same.
 fn whole_run(runner: &mut dyn Rehearse, goal: &Goal, found: &Found) -> Result<Run, Stop> {
     let mut changes = vec![with_batch(&found.point, found.batch)];
     changes.extend(goal.card());
@@ -211,8 +212,8 @@ fn whole_run(runner: &mut dyn Rehearse, goal: &Goal, found: &Found) -> Result<Ru
     Run::even_if_timed_out(runner.rehearse(&rehearsal))
 }
 
-/// Whether a job that ended on this card also ends there where segments lie differently; none where nothing
-/// depends on it, or it cannot be told.
+/// Whether a job that completed on this card would also complete with its segments placed elsewhere; `None` if the
+/// placement does not matter, or if that cannot be determined.
 fn ends_elsewhere(run: &Run, goal: &Goal, batch: u64) -> Option<bool> {
     let tight = TightRun::of(run, goal.memory_bytes())?;
     let ends_beside_code = || batch < FEW_SAMPLES || tight.ends_beside_code();
@@ -221,17 +222,17 @@ fn ends_elsewhere(run: &Run, goal: &Goal, batch: u64) -> Option<bool> {
 
 impl Goal {
     fn search(&self, start: u64) -> Search {
-        // Twice a size must be one.
+        // Leaves room to multiply sizes without overflow.
         let most = self.at_most.unwrap_or(u64::MAX >> 8);
         Search::new(start, most, self.memory_bytes())
     }
 
-    /// What must be enough.
+    /// The memory that a batch must fit into.
     fn memory_bytes(&self) -> u64 {
         self.capacity_bytes.saturating_sub(self.margin_bytes)
     }
 
-    /// The card that every rehearsal of this search has.
+    /// The change that reduces the card of every rehearsal by the margin.
     fn card(&self) -> Vec<Change> {
         match self.margin_bytes {
             0 => Vec::new(),
@@ -247,18 +248,18 @@ fn with_batch(point: &SizePoint, batch: u64) -> Change {
     }
 }
 
-/// What a search of both stages saw.
+/// The result of both stages of a search.
 struct Searched {
-    /// With the extent of the job.
+    /// The stage with the job's own extent.
     stage: Stage,
     /// How many rehearsals there were.
     count: usize,
 }
 
-/// The way from a batch to its run.
+/// How a batch is rehearsed: in a fork, or in a whole run.
 trait TryBatch {
-    /// A run with `batch`, the `count`-th, with so many steps only, or with all of the job's extent. A search that
-    /// cannot go on ends with an answer.
+    /// Rehearses `batch` with at most `steps` steps, or with the job's own extent. `count` numbers the rehearsals.
+    /// Breaks with an answer if the search cannot go on.
     fn try_batch(
         &mut self,
         batch: u64,
@@ -266,15 +267,15 @@ trait TryBatch {
         count: usize,
     ) -> Result<ControlFlow<LargestBatch, Run>, Stop>;
 
-    /// Takes a run back that has been looked at.
+    /// Is given each run after it has been evaluated.
     fn keep(&mut self, _batch: u64, _steps: Option<u64>, _run: Run) {}
 }
 
-/// Searches with the first steps alone, and then from there with everything that the job goes through.
+/// Searches in two stages: with the first steps only, then, from that answer downwards, with the job's own extent.
 ///
-/// What runs out of memory in its first steps does so too when more follows them. So only batches whose first steps
-/// fit are rehearsed in full, beginning with the largest: the answer has been, and the next larger batch has been,
-/// or ran out of memory before there was a difference.
+/// A batch that runs out of memory in its first steps needs no longer rehearsal. So only batches whose first steps fit
+/// are rehearsed in full, beginning with the largest. In the end, the answer was rehearsed in full, and the next larger
+/// batch was too, or ran out of memory in its first steps.
 fn search(
     goal: &Goal,
     start: u64,
@@ -318,7 +319,7 @@ fn search(
     })
 }
 
-/// Rehearses every size that a stage asks for.
+/// Rehearses the sizes that a stage asks for until it has its answer.
 fn go_through(
     stage: &mut Stage,
     goal: &Goal,
@@ -368,10 +369,10 @@ fn rehearsal(
     Rehearsal::figures(purpose, changes)
 }
 
-/// What forking led to.
+/// The result of searching in forks.
 enum Forked {
     Over(LargestBatch),
-    /// It cannot be done, for this reason; the script's own batch, as far as known.
+    /// Whole runs are necessary, for this reason; with the script's own batch, if known.
     Whole(WholeBecause, Option<u64>),
     OnlyOtherLoaders,
 }
@@ -382,7 +383,7 @@ fn forked(runner: &mut dyn Runner, goal: &Goal, point: &SizePoint) -> Result<For
         Held::Ended { seen, run } => return Ok(never_there(point, *run, seen)),
     };
     let stage = match search_forks(&mut *forks, goal, point, &seen) {
-        // The line to the forks broke: whole runs may work.
+        // The connection to the forks broke, but whole runs may work.
         Err(Stop::Failed(failure)) => {
             let because = WholeBecause::ForkingFailed(failure.to_string());
             return Ok(Forked::Whole(because, seen.batch));
@@ -414,7 +415,7 @@ impl TryBatch for ForkedTries<'_> {
         steps: Option<u64>,
         count: usize,
     ) -> Result<ControlFlow<LargestBatch, Run>, Stop> {
-        // The script that is forked has its card already.
+        // A fork inherits the card of its script.
         let rehearsal = rehearsal(self.point, batch, steps, &[], count);
         Ok(ControlFlow::Continue(self.forks.rehearse(&rehearsal)?))
     }
@@ -426,7 +427,7 @@ fn search_forks(
     point: &SizePoint,
     seen: &SizePointReport,
 ) -> Result<ControlFlow<LargestBatch, Stage>, Stop> {
-    // A fork made where the arguments are read builds the model, which takes a second or more.
+    // A fork made where the arguments are read still has to build the model, which takes a second or more.
     let is_cheap = !matches!(point, SizePoint::Option(_));
     let mut tries = ForkedTries { forks, point };
     let start = seen.batch.unwrap_or(1);
@@ -455,7 +456,7 @@ fn sizes_for_growth(search: &Search) -> Vec<u64> {
     sizes
 }
 
-/// The script has ended, or cannot be forked, before any batch could be rehearsed.
+/// What follows if the script ended, or cannot be forked, before any batch could be rehearsed.
 fn never_there(point: &SizePoint, run: Run, seen: SizePointReport) -> Forked {
     if let Some(because) = seen.unforkable {
         return Forked::Whole(WholeBecause::Unforkable(because), seen.batch);
@@ -532,9 +533,9 @@ struct WholeTries<'a> {
     runner: &'a mut dyn Runner,
     point: &'a SizePoint,
     card: Vec<Change>,
-    /// What was seen of the place at which the batch is set, once the script has come there.
+    /// The agent's report about the size point, once the script has reached it.
     seen: Option<SizePointReport>,
-    /// The largest batch that fits with everything that the job goes through.
+    /// The largest batch that fits with the job's own extent, and its run.
     largest: Option<(u64, Run)>,
     /// Of the last run that failed.
     last_lines: Vec<String>,
@@ -550,7 +551,7 @@ impl TryBatch for WholeTries<'_> {
         let rehearsal = rehearsal(self.point, batch, steps, &self.card, count);
         let run = self.runner.rehearse(&rehearsal)?;
         if !matches!(self.point, SizePoint::Option(_)) && self.seen.is_none() {
-            // Before the point is reached, nothing about the batch is known.
+            // A run that ended before the point says nothing about the batch.
             let report = run.size_point().cloned().unwrap_or_default();
             match report.is_found {
                 true => self.seen = Some(report),
@@ -583,12 +584,12 @@ impl TryBatch for WholeTries<'_> {
     }
 }
 
-/// Why a search that is over found nothing.
+/// Why a finished search found no batch; `None` if it found one.
 fn nothing_found(search: &Search, last_lines: Vec<String>) -> Option<NotFound> {
     if search.largest().is_some() {
         return None;
     }
-    // One sample alone may be too few for the script: then two that do not fit are the answer.
+    // The script may fail with a single sample (batch normalisation); then the answer is that two do not fit.
     let mut smallest = search.outcomes().iter();
     let too_large = smallest
         .clone()

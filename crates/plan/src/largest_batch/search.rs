@@ -1,19 +1,19 @@
-//! Which size to rehearse next, so that the largest one that fits is found with few rehearsals. Pure.
+//! Which size to rehearse next, to find the largest one that fits with few rehearsals. Pure.
 //!
-//! From two sizes that fit follows how much each sample takes, and from that a guess. A guess that
-//! does not narrow the search well is followed by the middle of what is left, so that no script, however
-//! odd its memory, takes more than twice the rehearsals of a bisection. The end is always the same: a size
-//! that was rehearsed and fits, and the next one, which was rehearsed and does not.
+//! Two sizes that fit show how much each sample takes, which gives a guess. If a guess does not halve the range, the
+//! next size is the middle of it, so that even a script with odd memory use takes at most twice the rehearsals of a
+//! bisection. The search always ends with a size that was rehearsed and fits, and the next one, which was rehearsed
+//! and does not.
 
 use std::collections::BTreeMap;
 
 use ghostgpu_rehearse::{Outcome, Peaks};
 
-/// Without a size that does not fit, a guess goes at most this many times beyond what fits.
+/// While every size fits, a guess is at most this many times the largest one.
 const BOLDEST: u64 = 16;
 
-/// The next multiple of this above a size that does not fit is rehearsed, too: people like them, and some
-/// libraries take less for them.
+/// The next multiple of this above a size that does not fit is rehearsed too: people like round sizes, and some
+/// libraries take less memory for them.
 const ROUND: u64 = 8;
 
 /// A search under way.
@@ -23,11 +23,11 @@ pub struct Search {
     most: u64,
     capacity_bytes: u64,
     outcomes: BTreeMap<u64, Outcome>,
-    /// How many sizes were in question before the last rehearsal.
+    /// The width of the open range before the last rehearsal.
     width_before: Option<u64>,
-    /// Whether a round size above the first that does not fit is rehearsed, too.
+    /// Whether a round size above the first that does not fit is rehearsed too.
     looks_further: bool,
-    /// The start is close to the answer: what does not fit is followed by sizes a little smaller.
+    /// The start is close to the answer: after a size that does not fit, slightly smaller ones are tried.
     starts_close: bool,
 }
 
@@ -52,14 +52,14 @@ impl Search {
         self
     }
 
-    /// From now on, nothing larger than `most` is in question; what was seen of larger sizes is forgotten.
+    /// Limits the search to sizes up to `most`, and forgets the outcomes of larger ones.
     pub fn limit(&mut self, most: u64) {
         self.most = self.most.min(most).max(1);
         self.start = self.start.min(self.most);
         self.outcomes.retain(|size, _| *size <= self.most);
     }
 
-    /// Ends as soon as a size fits and the next one does not: for rehearsals that take their time.
+    /// Ends as soon as a size fits and the next one does not. For slow rehearsals.
     pub fn without_looking_further(mut self) -> Self {
         self.looks_further = false;
         self
@@ -75,14 +75,14 @@ impl Search {
         fitting.next_back().map(|(size, _)| size)
     }
 
-    /// The smallest size above the largest that fits which was seen not to work.
+    /// The smallest size above the largest that fits that was rehearsed, with its outcome.
     pub fn next_above(&self) -> Option<(u64, &Outcome)> {
         let largest = self.largest()?;
         let above = self.outcomes.range(largest + 1..).next();
         above.map(|(&size, outcome)| (size, outcome))
     }
 
-    /// A size below the largest that did not fit: then memory does not simply grow.
+    /// A size that does not fit below the largest one that does: memory does not grow monotonically.
     pub fn gap(&self) -> Option<u64> {
         let largest = self.largest()?;
         let mut below = self.outcomes.range(..largest).rev();
@@ -96,7 +96,7 @@ impl Search {
         self.outcomes.insert(size, outcome);
     }
 
-    /// The next size to rehearse; none when the answer is known, or cannot be.
+    /// The next size to rehearse; `None` when the answer is known, or cannot be found.
     pub fn next(&self) -> Option<u64> {
         if !self.outcomes.contains_key(&self.start) {
             return Some(self.start);
@@ -115,12 +115,12 @@ impl Search {
         }
     }
 
-    /// Nothing has fitted yet.
+    /// The next size while nothing has fitted yet.
     fn smaller(&self) -> Option<u64> {
         let (&least, outcome) = self.outcomes.first_key_value()?;
         match outcome {
             Outcome::DoesNotFit(_) if least > 1 => Some(self.below(least)),
-            // One sample alone may be too few for the script (batch normalisation).
+            // The script may fail with a single sample (batch normalisation).
             Outcome::Fails { .. } if least == 1 && self.most > 1 => {
                 (!self.outcomes.contains_key(&2)).then_some(2)
             }
@@ -128,7 +128,7 @@ impl Search {
         }
     }
 
-    /// Half of what does not fit; from a start that is close, in steps that double.
+    /// Half of the smallest size, none of which fits; from a close start, steps that double.
     fn below(&self, least: u64) -> u64 {
         let step = (self.start - least).max(self.start / 16).max(1);
         match self.starts_close && step < least {
@@ -138,7 +138,7 @@ impl Search {
     }
 
     fn bold_guess(&self, low: u64) -> u64 {
-        // Two sizes that take the same say nothing about what is large.
+        // Two sizes that take the same memory do not show how much a sample takes, so the guess may be bold.
         let factor = match self.fitting().count() {
             0 | 1 => 2,
             _ => BOLDEST,
@@ -160,7 +160,7 @@ impl Search {
         if !has_narrowed {
             return middle;
         }
-        // What is cached and unused can be given back, so the truth lies between these two.
+        // PyTorch may or may not return its cache, so the truth lies between these two.
         let guesses = [
             self.predicted(least_use),
             self.predicted(|peaks| peaks.device_bytes),
@@ -172,7 +172,7 @@ impl Search {
             .unwrap_or(middle)
     }
 
-    /// The answer is known if memory simply grows; one size more is a sign of whether it does.
+    /// One more size, as a check of whether memory grows monotonically. If it does, the answer is already known.
     fn further_up(&self, low: u64) -> Option<u64> {
         if !self.looks_further {
             return None;
@@ -181,7 +181,7 @@ impl Search {
         (round <= self.most && !self.outcomes.contains_key(&round)).then_some(round)
     }
 
-    /// How many sizes are in question, once both ends are known.
+    /// The width of the open range, once both ends are known.
     fn width(&self) -> Option<u64> {
         Some(self.next_above()?.0 - self.largest()?)
     }
@@ -192,8 +192,8 @@ impl Search {
             .filter_map(|(&size, outcome)| Some((size, outcome.peaks()?)))
     }
 
-    /// The size at which the card is full, if each sample takes as much as between the two largest
-    /// sizes that fit, and `used` says how full the card is.
+    /// The size at which the card is full, extrapolated from the two largest sizes that fit. `used` gives how full the
+    /// card is.
     fn predicted(&self, used: impl Fn(&Peaks) -> u64) -> Option<u64> {
         let mut largest = self.fitting().rev();
         let (high, high_peaks) = largest.next()?;
@@ -210,7 +210,7 @@ impl Search {
     }
 }
 
-/// What a card holds when everything that is cached and unused has been given back.
+/// What is on the card after PyTorch has returned all of its cache.
 fn least_use(peaks: &Peaks) -> u64 {
     peaks.allocated_bytes + peaks.device_bytes.saturating_sub(peaks.reserved_bytes)
 }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_jumps_is_found_by_halving() {
+    fn with_memory_that_grows_in_jumps_the_search_bisects() {
         let capacity = 11_000 * MIB;
         let jumps = |size: u64| outcome((1_500 + 2_000 * (size / 100) + size) * MIB, capacity);
         let (search, order) = run(Search::new(8, u64::MAX, capacity), jumps);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_may_end_before_the_memory_does() {
+    fn the_data_may_limit_the_batch_before_memory_does() {
         let capacity = 11_000 * MIB;
         let (search, order) = run(Search::new(8, 50, capacity), |size| {
             outcome((1_500 + size) * MIB, capacity)
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_that_is_close_is_left_in_small_steps() {
+    fn a_search_with_a_close_start_takes_small_steps() {
         let capacity = 11_000 * MIB;
         let linear = |size: u64| outcome((1_500 + 10 * size) * MIB, capacity);
         for start in [950, 960, 1000, 1100, 3000] {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_the_data_do_not_have_is_replaced_by_all_of_them() {
+    fn a_size_larger_than_the_data_is_replaced_by_all_samples() {
         let capacity = 11_000 * MIB;
         let mut search = Search::new(600, u64::MAX, capacity);
         search.note(600, outcome(2_000 * MIB, capacity));

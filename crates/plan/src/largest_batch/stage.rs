@@ -1,4 +1,4 @@
-//! One stage of a search: the sizes in question, and whether a larger one does anything at all. Pure.
+//! One stage of a search: which sizes are left to try, and whether the size has any effect at all. Pure.
 
 use std::collections::BTreeMap;
 
@@ -8,40 +8,40 @@ use ghostgpu_session::TrainingData;
 use super::search::Search;
 use crate::verdict::not_known;
 
-/// Sizes this many times apart that do exactly the same show that the size does nothing. Neighbours may: PyTorch
-/// rounds every tensor up to 512 bytes.
+/// If two sizes that differ by this factor allocate exactly the same, the size has no effect. Closer sizes may allocate
+/// the same by chance, because PyTorch rounds every tensor up to 512 bytes.
 const FAR_APART: u64 = 256;
 
-/// The same, where nothing larger is to be rehearsed.
+/// The same, when no larger size is left to rehearse.
 const FAR_APART_AT_THE_END: u64 = 8;
 
-/// What a size that fits did.
+/// What was observed in a run that fits.
 #[derive(Clone, Copy, Debug)]
-struct Did {
+struct Observed {
     total_allocated_bytes: u64,
     /// How many samples the training loader puts into a batch.
     loader_batch: Option<u64>,
 }
 
-/// A search that also looks at what the script does with the sizes.
+/// A search that also checks what the script does with the sizes.
 #[derive(Clone, Debug)]
 pub struct Stage {
     pub search: Search,
-    did: BTreeMap<u64, Did>,
-    /// The most that the data allow.
+    observed: BTreeMap<u64, Observed>,
+    /// The largest size that the data allows.
     pub all_samples: Option<u64>,
-    /// Why a part of the training was not rehearsed with a size.
+    /// By size: why a part of the training was not rehearsed with it.
     not_reached: BTreeMap<u64, String>,
-    /// From this size on, larger ones do the same.
+    /// Every size from this one on does the same.
     pub same_from: Option<u64>,
 }
 
 impl Stage {
-    /// A stage of a search on data with so many samples, where that is known.
+    /// `samples` is the number of samples of the data, if known.
     pub fn new(search: Search, samples: Option<u64>) -> Self {
         let mut stage = Self {
             search,
-            did: BTreeMap::new(),
+            observed: BTreeMap::new(),
             not_reached: BTreeMap::new(),
             all_samples: None,
             same_from: None,
@@ -52,7 +52,7 @@ impl Stage {
         stage
     }
 
-    /// Writes down what a run with this size came to.
+    /// Notes the run with this size.
     pub fn note(&mut self, size: u64, run: &Run) {
         let outcome = Outcome::of(run);
         let processes = &run.findings.processes;
@@ -64,11 +64,11 @@ impl Stage {
             let totals = processes
                 .iter()
                 .map(|process| process.total_allocated_bytes);
-            let did = Did {
+            let observed = Observed {
                 total_allocated_bytes: totals.sum(),
                 loader_batch: data.and_then(|data| data.batch),
             };
-            self.did.insert(size, did);
+            self.observed.insert(size, observed);
             if let Some(because) = not_known(run) {
                 self.not_reached.insert(size, because);
             }
@@ -86,7 +86,7 @@ impl Stage {
         }
     }
 
-    /// Two sizes with which the script does exactly the same, where all of them do.
+    /// Two sizes that do exactly the same, if all sizes so far do.
     pub fn without_effect(&self) -> Option<(u64, u64)> {
         if self.has_effect() {
             return None;
@@ -95,7 +95,7 @@ impl Stage {
             Some(_) => FAR_APART,
             None => FAR_APART_AT_THE_END,
         };
-        let &largest = self.did.last_key_value()?.0;
+        let &largest = self.observed.last_key_value()?.0;
         self.same_as(largest, apart)
     }
 
@@ -110,17 +110,17 @@ impl Stage {
         self.search.limit(most);
     }
 
-    /// A smaller size that does the same as this one, and this one. Where both are batches of a loader, any two
-    /// tell; else they are `apart`.
+    /// This size and a smaller one that does the same. They must have led to the same batch of the loader or, if that is
+    /// unknown, differ by the factor `apart`.
     fn same_as(&self, size: u64, apart: u64) -> Option<(u64, u64)> {
-        let did = self.did.get(&size)?;
-        if did.total_allocated_bytes == 0 {
+        let observed = self.observed.get(&size)?;
+        if observed.total_allocated_bytes == 0 {
             return None;
         }
-        let mut smaller = self.did.range(..size);
+        let mut smaller = self.observed.range(..size);
         let same = smaller.find(|(smaller, other)| {
-            let is_same = other.total_allocated_bytes == did.total_allocated_bytes;
-            let tells = match (other.loader_batch, did.loader_batch) {
+            let is_same = other.total_allocated_bytes == observed.total_allocated_bytes;
+            let tells = match (other.loader_batch, observed.loader_batch) {
                 (Some(one), Some(another)) => one == another,
                 _ => size / **smaller >= apart,
             };
@@ -131,7 +131,10 @@ impl Stage {
 
     /// Whether any two sizes did different things.
     fn has_effect(&self) -> bool {
-        let mut totals = self.did.values().map(|did| did.total_allocated_bytes);
+        let mut totals = self
+            .observed
+            .values()
+            .map(|observed| observed.total_allocated_bytes);
         let first = totals.next();
         totals.any(|total| Some(total) != first)
             || self
@@ -142,7 +145,8 @@ impl Stage {
     }
 }
 
-/// The size with which all samples are one batch; an argument may set a multiple of the loader's batch.
+/// The size with which one batch contains all samples. The loader's batch may be a fraction or a multiple of the size,
+/// because an argument may set several batches at once.
 fn most_for(size: u64, data: TrainingData) -> Option<u64> {
     let batch = data.batch.filter(|batch| *batch > 0)?;
     let most = u128::from(size) * u128::from(data.samples) / u128::from(batch);

@@ -1,8 +1,9 @@
 use ghostgpu_rehearse::Failure;
 
 use super::*;
-use crate::made_up::{
-    Holds, MadeUp, batch_of, does_not_fit, fails, fits, fits_with, interrupted, on_card, times_out,
+use crate::fake_runner::{
+    FakeRunner, Holds, batch_of, does_not_fit, fails, fits, fits_with, interrupted, on_card,
+    times_out,
 };
 use ghostgpu_session::{ProcessReport, TrainingData};
 
@@ -52,7 +53,7 @@ fn not_found(result: Result<LargestBatch, Stop>) -> NotFound {
 
 #[test]
 fn a_script_that_waits_is_searched_in_forks_and_confirmed_by_a_whole_run() {
-    let mut runner = MadeUp::new(training).holding(Holds::Waits(at_loader()));
+    let mut runner = FakeRunner::new(training).holding(Holds::Waits(at_loader()));
     let mut found = found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
     assert_eq!(found.batch, 90);
     assert_eq!(found.whole_because, None);
@@ -77,7 +78,7 @@ fn a_whole_run_that_does_not_fit_or_end_contradicts_the_forks() {
             Purpose::Confirmation { .. } => whole(),
             _ => training(rehearsal),
         };
-        let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
+        let mut runner = FakeRunner::new(answer).holding(Holds::Waits(at_loader()));
         let mut found = found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
         let (confirmation, _) =
             confirm(&mut runner, &goal(SizePoint::TrainingLoader), &mut found).expect("a run");
@@ -91,7 +92,7 @@ fn an_interrupt_while_a_batch_is_confirmed_is_passed_on() {
         Purpose::Confirmation { .. } => interrupted(),
         _ => training(rehearsal),
     };
-    let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
+    let mut runner = FakeRunner::new(answer).holding(Holds::Waits(at_loader()));
     let mut found = found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
     let result = confirm(&mut runner, &goal(SizePoint::TrainingLoader), &mut found);
     assert!(matches!(result, Err(Stop::Interrupted(2))), "{result:?}");
@@ -114,7 +115,7 @@ fn what_cannot_be_forked_is_searched_in_whole_runs_and_says_why() {
             false => does_not_fit(),
         }
     };
-    let mut runner = MadeUp::new(answer).holding(Holds::Ends(unforkable));
+    let mut runner = FakeRunner::new(answer).holding(Holds::Ends(unforkable));
     let mut found = found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
     assert_eq!(found.batch, 90);
     let because = found.whole_because.clone().expect("a reason");
@@ -131,8 +132,8 @@ fn what_cannot_be_forked_is_searched_in_whole_runs_and_says_why() {
 }
 
 #[test]
-fn a_broken_line_leads_to_whole_runs() {
-    let mut runner = MadeUp::new(|rehearsal| match rehearsal.purpose {
+fn a_broken_connection_leads_to_whole_runs() {
+    let mut runner = FakeRunner::new(|rehearsal| match rehearsal.purpose {
         Purpose::Size { count: 2, .. } if batch_of(rehearsal) == Some(16) => {
             Err(Stop::Failed(Failure::new("a fork did not end in time")))
         }
@@ -144,9 +145,9 @@ fn a_broken_line_leads_to_whole_runs() {
     goal.given = Some(4);
     let found = found(find(&mut runner, &goal));
     assert_eq!(found.batch, 8);
-    let mut runner = MadeUp::new(|_| Err(Stop::Failed(Failure::new("no line"))))
+    let mut runner = FakeRunner::new(|_| Err(Stop::Failed(Failure::new("no line"))))
         .holding(Holds::Waits(at_loader()));
-    // Forks that do not work are no reason to end; whole runs that do not are.
+    // If forks do not work, the search goes on; if whole runs do not work, it stops.
     let result = find(&mut runner, &goal);
     assert!(matches!(result, Err(Stop::Failed(_))), "{result:?}");
     assert_eq!(
@@ -158,7 +159,7 @@ fn a_broken_line_leads_to_whole_runs() {
 #[test]
 fn a_signal_ends_the_search_in_forks_and_in_whole_runs() {
     for is_forked in [true, false] {
-        let mut runner = MadeUp::new(|_| interrupted()).holding(Holds::Waits(at_loader()));
+        let mut runner = FakeRunner::new(|_| interrupted()).holding(Holds::Waits(at_loader()));
         let mut goal = goal(SizePoint::TrainingLoader);
         goal.whole_because = (!is_forked).then_some(WholeBecause::Asked);
         let result = find(&mut runner, &goal);
@@ -169,7 +170,7 @@ fn a_signal_ends_the_search_in_forks_and_in_whole_runs() {
 
 #[test]
 fn a_time_limit_ends_the_search() {
-    let mut runner = MadeUp::new(|_| times_out()).holding(Holds::Waits(at_loader()));
+    let mut runner = FakeRunner::new(|_| times_out()).holding(Holds::Waits(at_loader()));
     let result = find(&mut runner, &goal(SizePoint::TrainingLoader));
     assert!(matches!(result, Err(Stop::TimedOut(_))), "{result:?}");
 }
@@ -180,7 +181,7 @@ fn a_script_without_gradients_is_held_at_its_first_loader() {
         has_other_loader: true,
         ..SizePointReport::default()
     };
-    let mut runner = MadeUp::new(|_| fits(1)).holding(Holds::Ends(seen));
+    let mut runner = FakeRunner::new(|_| fits(1)).holding(Holds::Ends(seen));
     let reason = not_found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
     assert!(matches!(reason, NotFound::NoLoader { .. }), "{reason:?}");
     assert_eq!(
@@ -190,8 +191,8 @@ fn a_script_without_gradients_is_held_at_its_first_loader() {
 }
 
 #[test]
-fn a_script_that_fails_in_forks_and_alone_is_said_to() {
-    let mut runner = MadeUp::new(|_| fails("KeyError: 'x'")).holding(Holds::Waits(at_loader()));
+fn a_script_that_fails_in_forks_and_in_a_whole_run_is_reported_as_failing() {
+    let mut runner = FakeRunner::new(|_| fails("KeyError: 'x'")).holding(Holds::Waits(at_loader()));
     let point = SizePoint::Option("--batch-size".to_owned());
     let reason = not_found(find(&mut runner, &goal(point)));
     let NotFound::Fails { batch, reason, .. } = reason else {
@@ -204,7 +205,7 @@ fn a_script_that_fails_in_forks_and_alone_is_said_to() {
 
 #[test]
 fn a_batch_of_one_that_does_not_fit_is_the_answer() {
-    let mut runner = MadeUp::new(|_| does_not_fit()).holding(Holds::Waits(at_loader()));
+    let mut runner = FakeRunner::new(|_| does_not_fit()).holding(Holds::Waits(at_loader()));
     let reason = not_found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
     assert!(
         matches!(reason, NotFound::NotEvenOne { batch: 1, .. }),
@@ -219,7 +220,7 @@ fn steps_of(rehearsal: &Rehearsal) -> Option<u64> {
     })
 }
 
-/// What a loader with so many samples leaves in a report.
+/// The report of a process whose loader has this many samples.
 fn trained(samples: u64, batch: Option<u64>, total_allocated_bytes: u64) -> ProcessReport {
     ProcessReport {
         training_data: Some(TrainingData { samples, batch }),
@@ -230,7 +231,7 @@ fn trained(samples: u64, batch: Option<u64>, total_allocated_bytes: u64) -> Proc
 
 #[test]
 fn the_first_steps_are_searched_first_and_the_answer_fits_with_everything_after_them() {
-    // The ends of epochs take more than the first steps do: 80 fit, and 90 for three steps.
+    // The ends of epochs take more than the first steps: 90 fit for three steps, 80 for everything.
     let answer = |rehearsal: &Rehearsal| {
         let batch = batch_of(rehearsal).expect("a batch");
         let later = match steps_of(rehearsal) {
@@ -247,7 +248,7 @@ fn the_first_steps_are_searched_first_and_the_answer_fits_with_everything_after_
         }),
     ] {
         let point = SizePoint::Option("--batch-size".to_owned());
-        let mut runner = MadeUp::new(answer).holding(holds);
+        let mut runner = FakeRunner::new(answer).holding(holds);
         let mut found = found(find(&mut runner, &goal(point.clone())));
         assert_eq!(found.batch, 80);
         assert!(found.outcomes[&80].peaks().is_some());
@@ -271,7 +272,7 @@ fn a_round_batch_above_one_that_does_not_fit_is_rehearsed_with_everything() {
     for is_forked in [true, false] {
         let mut goal = goal(SizePoint::Option("--batch-size".to_owned()));
         goal.whole_because = (!is_forked).then_some(WholeBecause::Asked);
-        let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
+        let mut runner = FakeRunner::new(answer).holding(Holds::Waits(at_loader()));
         let found = found(find(&mut runner, &goal));
         assert_eq!((found.batch, found.gap), (72, Some(70)));
     }
@@ -287,7 +288,7 @@ fn no_batch_is_larger_than_the_data() {
                 let process = trained(50, Some((batch / per_step).max(1)), batch * MIB);
                 fits_with(batch.min(most) * MIB, process)
             };
-            let mut runner = MadeUp::new(answer).holding(Holds::Waits(SizePointReport {
+            let mut runner = FakeRunner::new(answer).holding(Holds::Waits(SizePointReport {
                 batch: Some(own),
                 ..at_loader()
             }));
@@ -304,7 +305,7 @@ fn an_argument_that_does_nothing_is_found_out() {
         move |_: &Rehearsal| fits_with(MIB, trained(5_000, loader_batch, 77))
     };
     for (loader_batch, rehearsals) in [(Some(8), 2), (None, 4)] {
-        let mut runner = MadeUp::new(ignored(loader_batch)).holding(Holds::Waits(at_loader()));
+        let mut runner = FakeRunner::new(ignored(loader_batch)).holding(Holds::Waits(at_loader()));
         let point = SizePoint::Option("--seed".to_owned());
         let reason = not_found(find(&mut runner, &goal(point)));
         assert!(
@@ -328,13 +329,13 @@ fn a_small_bound_does_not_hide_that_an_argument_does_nothing() {
             },
         )
     };
-    let mut runner = MadeUp::new(same).holding(Holds::Waits(at_loader()));
+    let mut runner = FakeRunner::new(same).holding(Holds::Waits(at_loader()));
     let reason = not_found(find(&mut runner, &goal));
     assert!(matches!(reason, NotFound::NoEffect { .. }), "{reason:?}");
 }
 
 #[test]
-fn data_whose_end_is_not_known_end_where_larger_batches_do_the_same() {
+fn the_size_of_unknown_data_shows_where_larger_batches_do_the_same() {
     let answer = |rehearsal: &Rehearsal| {
         let batch = batch_of(rehearsal).expect("a batch").min(50);
         let process = ProcessReport {
@@ -343,7 +344,7 @@ fn data_whose_end_is_not_known_end_where_larger_batches_do_the_same() {
         };
         fits_with(MIB, process)
     };
-    let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
+    let mut runner = FakeRunner::new(answer).holding(Holds::Waits(at_loader()));
     let point = SizePoint::Option("--batch-size".to_owned());
     let found = found(find(&mut runner, &goal(point)));
     assert!(found.is_all_there_is);
@@ -364,7 +365,7 @@ fn a_margin_is_left_free_in_forks_in_whole_runs_and_in_the_confirmation() {
         let mut goal = goal(SizePoint::Option("--batch-size".to_owned()));
         goal.margin_bytes = 200 * MIB;
         goal.whole_because = (!is_forked).then_some(WholeBecause::Asked);
-        let mut runner = MadeUp::new(answer).holding(Holds::Waits(at_loader()));
+        let mut runner = FakeRunner::new(answer).holding(Holds::Waits(at_loader()));
         let mut found = found(find(&mut runner, &goal));
         assert_eq!(found.batch, 70);
         confirm(&mut runner, &goal, &mut found).expect("a run");

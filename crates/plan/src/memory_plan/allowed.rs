@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ghostgpu_tricks::{Catalogue, Numerics};
 
-/// A kind of change to the training's numbers that somebody permits.
+/// A kind of change to the training's numbers that the user can allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Allowance {
     /// Fewer bits: autocast, weights in bfloat16.
@@ -13,7 +13,7 @@ pub enum Allowance {
     Optimizer,
     /// Shorter sequences.
     Sequence,
-    /// Smaller batches, of which several make a step.
+    /// Smaller batches, several of them per step.
     Batch,
     /// Adapters in place of all weights.
     Lora,
@@ -28,7 +28,7 @@ impl Allowance {
         Self::Lora,
     ];
 
-    /// As it is typed.
+    /// The name that users type.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Precision => "precision",
@@ -39,7 +39,7 @@ impl Allowance {
         }
     }
 
-    /// What permits a trick that changes the numbers; none for tricks that do not, or that nobody proposes.
+    /// The allowance that a trick needs; `None` for tricks that keep the numbers, or that no plan uses.
     pub fn of_trick(name: &str) -> Option<Self> {
         Some(match name {
             "autocast" | "bfloat16-weights" => Self::Precision,
@@ -52,18 +52,18 @@ impl Allowance {
     }
 }
 
-/// What a plan may do to the numbers, beside what leaves them the same up to rounding.
+/// How far a plan may change the numbers. Tricks that keep them the same up to rounding are always allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     pub changes: BTreeSet<Allowance>,
-    /// Where nothing else fits, no change to the numbers is looked at either.
+    /// Changes to the numbers are not tried even if nothing else fits.
     pub keeps_numerics: bool,
-    /// If any are named, tricks that are not among them are left out.
+    /// If not empty, only these tricks are used.
     pub only: BTreeSet<String>,
 }
 
 impl Allowed {
-    /// Whether a trick that leaves the numbers as they are may be used, or one that was allowed.
+    /// Whether a plan may use this trick.
     pub fn permits(&self, name: &str) -> bool {
         let is_wanted = self.only.is_empty() || self.only.contains(name);
         is_wanted && (keeps_numbers(name) || self.permits_change(name))
@@ -73,7 +73,7 @@ impl Allowed {
         Allowance::of_trick(name).is_some_and(|allowance| self.changes.contains(&allowance))
     }
 
-    /// Everything, for a job that nothing else helps.
+    /// The same with every change to the numbers allowed, for a job that nothing else helps.
     pub fn with_all_changes(&self) -> Self {
         Self {
             changes: Allowance::ALL.into_iter().collect(),
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changes_numbers_has_to_be_allowed() {
+    fn tricks_that_change_the_numbers_must_be_allowed() {
         let default = Allowed::default();
         let precise = Allowed {
             changes: [Allowance::Precision].into(),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn every_allowance_permits_something_of_the_catalogue() {
+    fn every_allowance_permits_some_trick_of_the_catalogue() {
         let tricks = &Catalogue::builtin().tricks;
         for allowance in Allowance::ALL {
             let is_used = |name: &str| Allowance::of_trick(name) == Some(allowance);

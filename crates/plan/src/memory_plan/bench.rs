@@ -1,4 +1,4 @@
-//! Rehearses combinations, each once, and keeps what they came to.
+//! Rehearses combinations, each once, and keeps the outcomes.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::relative_time::relative_time;
 use crate::StepGrowth;
 use crate::verdict::{Judgement, judge, need_seen_in};
 
-/// What is done about evaluation that runs out of memory, one after the other.
+/// What is added, one after the other, if evaluation runs out of memory.
 pub const FOR_EVALUATION: [(&str, &[(&str, &str)]); 6] = [
     ("no-grad-evaluation", &[]),
     ("drop-gradients", &[]),
@@ -30,57 +30,57 @@ pub const FOR_EVALUATION: [(&str, &[(&str, &str)]); 6] = [
 #[derive(Clone, Debug)]
 pub struct Tried {
     pub combination: Combination,
-    pub came_to: CameTo,
+    pub outcome: CombinationOutcome,
     /// Predicted time for the same samples, where 1 is the plain job.
     pub relative_time: Option<f64>,
-    /// What the tricks say that they did.
+    /// What the tricks report they did.
     pub reports: Vec<ChangeReport>,
-    /// The rehearsal went through as much of the training as that of the job itself.
+    /// The rehearsal covered as much of the training as that of the job itself.
     pub is_thorough: bool,
 }
 
-/// What the rehearsal of a combination came to.
+/// Whether a combination fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CameTo {
-    /// Everything of the training fits.
+pub enum CombinationOutcome {
+    /// The whole training fits.
     Fits {
         peaks: Peaks,
-        /// At least so much of the card is left.
+        /// At least this much of the card is left.
         headroom_bytes: u64,
-        /// Why it fits only just, if it does.
+        /// Why it fits only tightly, if so.
         tight_because: Option<String>,
     },
     DoesNotFit {
-        /// Where memory ran out; none where it was rehearsed with unlimited memory alone.
+        /// Where memory ran out; `None` if it was only rehearsed with unlimited memory.
         place: Option<OutOfMemory>,
-        /// What it has with unlimited memory, where that was rehearsed.
+        /// Its peaks with unlimited memory, if that was rehearsed.
         needed: Option<Peaks>,
     },
-    /// Something that decides was not reached, or memory grows without end; why.
+    /// A decisive part was not reached, or memory keeps growing. The text is the reason.
     NotKnown(String),
-    /// A trick cannot be right for this script, or the script fails with it; why.
+    /// A trick refuses this script, or the script fails with it. The text is the reason.
     Fails(String),
 }
 
 impl Tried {
     pub fn fits(&self) -> bool {
-        matches!(self.came_to, CameTo::Fits { .. })
+        matches!(self.outcome, CombinationOutcome::Fits { .. })
     }
 
-    /// It fits, with the margin that was asked for.
+    /// Whether it fits with the margin.
     pub fn fits_with_room(&self) -> bool {
-        let tight = match &self.came_to {
-            CameTo::Fits { tight_because, .. } => tight_because,
+        let tight = match &self.outcome {
+            CombinationOutcome::Fits { tight_because, .. } => tight_because,
             _ => return false,
         };
         tight.is_none()
     }
 
     fn ran_out_in_evaluation(&self) -> bool {
-        let CameTo::DoesNotFit {
+        let CombinationOutcome::DoesNotFit {
             place: Some(OutOfMemory::Request { stage, moment, .. }),
             ..
-        } = &self.came_to
+        } = &self.outcome
         else {
             return false;
         };
@@ -92,21 +92,21 @@ impl Tried {
 pub struct Bench<'a> {
     runner: &'a mut dyn Rehearse,
     question: &'a Question<'a>,
-    /// The job as it is with unlimited memory, which ended.
+    /// A completed run of the job as it is with unlimited memory.
     plain: &'a Run,
-    /// Combinations are rehearsed briefly: for the job as it is, that came to the same figures.
+    /// Combinations are rehearsed briefly, because a brief rehearsal of the plain job gave the same figures.
     is_brief: bool,
     pub tried: Vec<Tried>,
-    /// Tricks that find no place in this script, or that it cannot take.
+    /// Tricks that find nothing to change in this script, or with which it fails.
     pub without_place: BTreeSet<String>,
-    /// What evaluation needs, in every combination from now on.
+    /// Tricks that evaluation needs, added to every combination from now on.
     for_evaluation: Combination,
     pub rehearsals: usize,
-    /// Rehearsals that were made before their turn, and what came of them.
+    /// Runs that were made ahead of time, by their changes.
     ahead: Vec<(Vec<Change>, Run)>,
 }
 
-/// On the card, or with unlimited memory.
+/// Whether a combination is rehearsed on the card or with unlimited memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
     OnCard,
@@ -146,13 +146,14 @@ impl<'a> Bench<'a> {
         relative_time(self.plain, run, combination, self.question.card.sheet)
     }
 
-    /// As many rehearsals as were allowed have been made.
+    /// Whether the allowed number of rehearsals has been made.
     pub fn is_spent(&self) -> bool {
         self.rehearsals >= self.question.most_rehearsals
     }
 
-    /// What a combination comes to on the card, with what evaluation needs beside it. None where it cannot be
-    /// rehearsed: it is excluded, nothing of it has a place, or enough has been rehearsed.
+    /// Rehearses a combination on the card, together with the tricks that evaluation needs, and returns its index in
+    /// `tried`. `None` if it cannot be rehearsed: its tricks conflict, none of them has a place, or no rehearsals are
+    /// left.
     pub fn on_card(&mut self, wanted: &Combination) -> Result<Option<usize>, Stop> {
         loop {
             let Some(combination) = wanted.and(&self.for_evaluation) else {
@@ -178,8 +179,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The same for a combination of which it is known that it does not fit: its figures with unlimited memory come with
-    /// the next question for them.
+    /// The same for a combination that is known not to fit: it is rehearsed with unlimited memory only, to see its peaks.
     pub fn known_not_to_fit(&mut self, wanted: &Combination) -> Result<Option<usize>, Stop> {
         let combination = self.with_place(wanted);
         if combination.is_empty() || self.position(&combination).is_some() {
@@ -194,37 +194,37 @@ impl<'a> Bench<'a> {
         if left.is_empty() || self.position(&left).is_some() {
             return Ok(None);
         }
-        let came_to = match Outcome::of(&run) {
+        let outcome = match Outcome::of(&run) {
             Outcome::Fits(peaks) if peaks.device_bytes > self.question.card.capacity_bytes() => {
-                CameTo::DoesNotFit {
+                CombinationOutcome::DoesNotFit {
                     place: None,
                     needed: Some(peaks),
                 }
             }
-            // It saves more than was thought.
+            // It saves more than expected and may fit after all.
             Outcome::Fits(_) | Outcome::DoesNotFit(_) => return self.on_card(wanted),
-            Outcome::Fails { reason, .. } => CameTo::Fails(reason.to_string()),
+            Outcome::Fails { reason, .. } => CombinationOutcome::Fails(reason.to_string()),
         };
-        if let (CameTo::Fails(_), [only]) = (&came_to, left.requests()) {
+        if let (CombinationOutcome::Fails(_), [only]) = (&outcome, left.requests()) {
             self.without_place.insert(only.name.clone());
         }
-        let time = match came_to {
-            CameTo::DoesNotFit { .. } => self.relative_time(&run, &left),
+        let time = match outcome {
+            CombinationOutcome::DoesNotFit { .. } => self.relative_time(&run, &left),
             _ => None,
         };
         self.tried.push(Tried {
             combination: left,
             relative_time: time,
-            came_to,
+            outcome,
             reports: reports(&run),
             is_thorough: !self.is_brief,
         });
         Ok(Some(self.tried.len() - 1))
     }
 
-    /// What a combination has with unlimited memory.
+    /// The peaks of a combination with unlimited memory, if it does not fit.
     pub fn with_unlimited_memory(&mut self, index: usize) -> Result<Option<Peaks>, Stop> {
-        let CameTo::DoesNotFit { needed, .. } = &self.tried[index].came_to else {
+        let CombinationOutcome::DoesNotFit { needed, .. } = &self.tried[index].outcome else {
             return Ok(None);
         };
         let combination = self.tried[index].combination.clone();
@@ -242,35 +242,35 @@ impl<'a> Bench<'a> {
         let tried = &mut self.tried[index];
         tried.relative_time = time;
         tried.reports = reports(&run);
-        if let CameTo::DoesNotFit { needed, .. } = &mut tried.came_to {
+        if let CombinationOutcome::DoesNotFit { needed, .. } = &mut tried.outcome {
             *needed = Some(peaks);
         }
         Ok(Some(peaks))
     }
 
-    /// Rehearses everything of a training with a combination that fits, and keeps what that comes to instead.
+    /// Rehearses a combination thoroughly if it was only rehearsed briefly, and replaces its outcome.
     pub fn rehearse_thoroughly(&mut self, index: usize) -> Result<(), Stop> {
         if self.tried[index].is_thorough {
             return Ok(());
         }
         let combination = self.tried[index].combination.clone();
-        let (run, came_to) = self.thoroughly(|bench| {
+        let (run, outcome) = self.thoroughly(|bench| {
             let run = bench.rehearse(&combination, None)?;
-            let came_to = bench.came_to(&combination, &run)?;
-            Ok((run, came_to))
+            let outcome = bench.outcome(&combination, &run)?;
+            Ok((run, outcome))
         })?;
-        let time = match came_to {
-            CameTo::Fits { .. } => self.relative_time(&run, &combination),
+        let time = match outcome {
+            CombinationOutcome::Fits { .. } => self.relative_time(&run, &combination),
             _ => None,
         };
         let tried = &mut self.tried[index];
         tried.relative_time = time.or(tried.relative_time);
-        tried.came_to = came_to;
+        tried.outcome = outcome;
         tried.is_thorough = true;
         Ok(())
     }
 
-    /// Does something in which rehearsals are not brief.
+    /// Runs `act` with thorough rehearsals.
     pub fn thoroughly<T>(
         &mut self,
         act: impl FnOnce(&mut Self) -> Result<T, Stop>,
@@ -281,8 +281,8 @@ impl<'a> Bench<'a> {
         result
     }
 
-    /// Makes rehearsals that are likely to be asked for next, at the same time. What comes of the search does not depend
-    /// on it: it asks for one after the other, and finds these made.
+    /// Makes, at the same time, rehearsals that are likely to be asked for next. The result of the search does not depend
+    /// on this: it still asks for one after the other, and finds these already made.
     pub fn expect(&mut self, wanted: &[(Combination, Where)]) -> Result<(), Stop> {
         let mut all: Vec<Rehearsal> = Vec::new();
         for (combination, place) in wanted {
@@ -306,7 +306,7 @@ impl<'a> Bench<'a> {
                 all.push(rehearsal);
             }
         }
-        // One for itself is as quick when its turn comes.
+        // A single rehearsal is no faster ahead of time.
         if all.len() < 2 {
             return Ok(());
         }
@@ -359,13 +359,13 @@ impl<'a> Bench<'a> {
         self.ahead.iter().any(|(changes, _)| *changes == wanted)
     }
 
-    /// Whether it is not known what a combination has with unlimited memory, though it does not fit.
+    /// Whether a combination does not fit and its peaks with unlimited memory are not known yet.
     pub fn lacks_figures(&self, index: usize) -> bool {
-        let came_to = &self.tried[index].came_to;
-        matches!(came_to, CameTo::DoesNotFit { needed: None, .. })
+        let outcome = &self.tried[index].outcome;
+        matches!(outcome, CombinationOutcome::DoesNotFit { needed: None, .. })
     }
 
-    /// Evaluation has to do without this from now on, until it runs out of memory.
+    /// No longer adds this trick for evaluation, unless evaluation runs out of memory again.
     pub fn leave_out_in_evaluation(&mut self, name: &str) {
         self.for_evaluation = self.for_evaluation.without(name);
     }
@@ -376,7 +376,7 @@ impl<'a> Bench<'a> {
             .position(|it| it.combination == *combination)
     }
 
-    /// Without the tricks that do nothing here.
+    /// The combination without the tricks that have no place in this script.
     fn with_place(&self, combination: &Combination) -> Combination {
         let names = self.without_place.iter();
         names.fold(combination.clone(), |left, name| left.without(name))
@@ -385,8 +385,8 @@ impl<'a> Bench<'a> {
     fn rehearse_on_card(&mut self, combination: &Combination) -> Result<Option<usize>, Stop> {
         let run = self.rehearse(combination, None)?;
         self.forget_what_did_nothing(&run);
-        let came_to = self.came_to(combination, &run)?;
-        // What did nothing is not part of what was rehearsed.
+        let outcome = self.outcome(combination, &run)?;
+        // Tricks that did nothing do not belong to the combination.
         let combination = match run.completion() {
             Completion::Completed => self.with_place(combination),
             _ => combination.clone(),
@@ -397,16 +397,16 @@ impl<'a> Bench<'a> {
         if let Some(index) = self.position(&combination) {
             return Ok(Some(index));
         }
-        if let (CameTo::Fails(_), [only]) = (&came_to, combination.requests()) {
+        if let (CombinationOutcome::Fails(_), [only]) = (&outcome, combination.requests()) {
             self.without_place.insert(only.name.clone());
         }
-        let time = match came_to {
-            CameTo::Fits { .. } => self.relative_time(&run, &combination),
+        let time = match outcome {
+            CombinationOutcome::Fits { .. } => self.relative_time(&run, &combination),
             _ => None,
         };
         self.tried.push(Tried {
             relative_time: time,
-            came_to,
+            outcome,
             reports: reports(&run),
             is_thorough: !self.is_brief,
             combination,
@@ -414,7 +414,7 @@ impl<'a> Bench<'a> {
         Ok(Some(self.tried.len() - 1))
     }
 
-    /// A run that ended says which tricks found no place in it.
+    /// Notes the tricks that did nothing in a completed run.
     fn forget_what_did_nothing(&mut self, run: &Run) {
         if run.completion() != Completion::Completed {
             return;
@@ -429,7 +429,11 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn came_to(&mut self, combination: &Combination, run: &Run) -> Result<CameTo, Stop> {
+    fn outcome(
+        &mut self,
+        combination: &Combination,
+        run: &Run,
+    ) -> Result<CombinationOutcome, Stop> {
         let judgement = self.judge(run);
         Ok(match judgement.verdict {
             Verdict::Fits => self.fits(run, None),
@@ -438,16 +442,16 @@ impl<'a> Bench<'a> {
                 self.fits(run, because)
             }
             Verdict::DoesNotFit => match Outcome::of(run) {
-                Outcome::DoesNotFit(place) => CameTo::DoesNotFit {
+                Outcome::DoesNotFit(place) => CombinationOutcome::DoesNotFit {
                     place: Some(place),
                     needed: None,
                 },
-                _ => CameTo::NotKnown(judgement.reason),
+                _ => CombinationOutcome::NotKnown(judgement.reason),
             },
             Verdict::WillRunOut | Verdict::NotKnown | Verdict::DidNotUseCard => {
-                CameTo::NotKnown(judgement.reason)
+                CombinationOutcome::NotKnown(judgement.reason)
             }
-            _ => CameTo::Fails(match Outcome::of(run) {
+            _ => CombinationOutcome::Fails(match Outcome::of(run) {
                 Outcome::Fails { reason, .. } => reason.to_string(),
                 _ => judgement.reason,
             }),
@@ -460,25 +464,26 @@ impl<'a> Bench<'a> {
         judge(run, Some(&need), growth.as_ref(), &self.question.card)
     }
 
-    fn fits(&self, run: &Run, tight_because: Option<String>) -> CameTo {
+    fn fits(&self, run: &Run, tight_because: Option<String>) -> CombinationOutcome {
         let peaks = run.peaks();
         let left = self
             .question
             .card
             .capacity_bytes()
             .saturating_sub(peaks.device_bytes);
-        CameTo::Fits {
+        CombinationOutcome::Fits {
             peaks,
             headroom_bytes: match tight_because {
                 Some(_) => left,
-                // With less memory it ended too: what it held beyond that was PyTorch's cache.
+                // It also completed with the margin taken away, so anything beyond that was PyTorch's cache.
                 None => left.max(self.question.card.margin_bytes()),
             },
             tight_because,
         }
     }
 
-    /// What filled the card up may have been PyTorch's cache: then it also ends with the margin taken away.
+    /// Why a combination fits only tightly. `None` if the card was only full of PyTorch's cache, which shows when the job
+    /// also completes with the margin taken away.
     fn tight_because(
         &mut self,
         combination: &Combination,
@@ -496,7 +501,7 @@ impl<'a> Bench<'a> {
         Ok(reason.filter(|_| !is_enough))
     }
 
-    /// One more thing for evaluation from now on; false where nothing is left.
+    /// Adds one more trick for evaluation; `false` if none is left.
     fn help_evaluation(&mut self) -> bool {
         for (name, options) in FOR_EVALUATION {
             let options: Vec<(&str, String)> = options
@@ -534,7 +539,7 @@ fn reports(run: &Run) -> Vec<ChangeReport> {
         .collect()
 }
 
-/// Why a script fails as it is.
+/// Why a run failed, if it did.
 pub fn failure(run: &Run) -> Option<Reason> {
     match Outcome::of(run) {
         Outcome::Fails { reason, .. } => Some(reason),

@@ -1,8 +1,8 @@
-//! Whether a short rehearsal of a job tells what a thorough one does.
+//! Whether a brief rehearsal of a job gives the same figures as a thorough one.
 //!
-//! A thorough rehearsal goes through two epochs and looks into later ones. For most jobs all of that leads to the figures
-//! of the first steps, one evaluation and the step after it, and then combinations need no more than that. What
-//! is recommended in the end is rehearsed thoroughly in any case.
+//! A thorough rehearsal runs two epochs and samples later ones. For most jobs, the first steps, one evaluation and the
+//! step after it already give the same figures, and then combinations are rehearsed no longer than that. The
+//! combination that is recommended in the end is always rehearsed thoroughly.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,9 @@ use ghostgpu_session::TrainingPart;
 
 use crate::StepGrowth;
 
-/// Whether the job, which was rehearsed thoroughly with unlimited memory, comes to the same figures briefly.
+/// Whether a brief rehearsal with unlimited memory gives the same figures as `thorough`.
 pub fn tells_the_same(runner: &mut dyn Rehearse, thorough: &Run) -> Result<bool, Stop> {
-    // Growth shows only in many steps, and without coverage there is nothing to shorten.
+    // Growth shows only over many steps, and without coverage there is nothing to shorten.
     let Some(wanted) = covered(thorough).filter(|_| StepGrowth::of(thorough).is_none()) else {
         return Ok(false);
     };
@@ -25,11 +25,11 @@ pub fn tells_the_same(runner: &mut dyn Rehearse, thorough: &Run) -> Result<bool,
         && covered(&brief).is_some_and(|seen| wanted.is_subset(&seen)))
 }
 
-/// The parts of the training that a run came to; none where nobody looked.
+/// The parts of the training that a run reached; `None` if it has no coverage.
 fn covered(run: &Run) -> Option<BTreeSet<TrainingPart>> {
     let coverage = run.findings.main_process()?.coverage.as_ref()?;
     let parts = coverage.covered.iter().map(|covered| covered.part);
-    // A brief rehearsal is ended earlier, and what it leaves out behind the training is written by the host.
+    // A brief rehearsal ends before these parts. They happen on the host, so they need no memory on the card.
     let is_at_end =
         |part: &TrainingPart| matches!(part, TrainingPart::Checkpoint | TrainingPart::EndOfScript);
     Some(parts.filter(|part| !is_at_end(part)).collect())

@@ -1,17 +1,17 @@
-//! How much longer a step takes with a trick, roughly: an order in which to rehearse, never a figure to show.
+//! How much longer a step takes with a trick, roughly. This gives an order of rehearsals, never a figure to show.
 //!
-//! Each factor is the middle of what BERT-base, GPT-2, ResNet-50 and ViT-B took on an H200
-//! (`docs/tricks.md`). Other cards and models differ, so they decide only what is rehearsed first, and the ranking
-//! where nothing is known of a job's own time.
+//! Each factor is the middle of what was measured with BERT-base, GPT-2, ResNet-50 and ViT-B on an H200
+//! (`docs/tricks.md`). Other cards and models differ, so the factors only decide what is rehearsed first, and the
+//! ranking if a job's own time is unknown.
 
 use ghostgpu_tricks::Request;
 
 use super::combination::Combination;
 
-/// Tricks that were not measured: between those that cost nothing and those that cost a pass.
+/// The factor of tricks that were not measured, between those that cost nothing and those that cost a pass.
 const UNMEASURED: f64 = 1.2;
 
-/// The whole step with these tricks, against the plain one. `blocks` is how many blocks the model has.
+/// The time of a step with these tricks, relative to the plain one. `blocks` is how many blocks the model has.
 pub fn coarse_time(combination: &Combination, blocks: u64) -> f64 {
     let requests = combination.requests().iter();
     requests.map(|request| factor(request, blocks)).product()
@@ -28,7 +28,7 @@ fn factor(request: &Request, blocks: u64) -> f64 {
             let share = number("blocks").map_or(1.0, |count| count / blocks.max(1) as f64);
             1.0 + (all - 1.0) * share.min(1.0)
         }
-        // The additional pass, and smaller kernels the more chunks there are.
+        // One additional pass, and kernels that get smaller with the number of chunks.
         "chunking" => 1.5 + 0.02 * number("chunks").unwrap_or(2.0),
         // Smaller kernels only: the forward pass is not repeated.
         "accumulation" => 1.0 + 0.01 * number("steps").unwrap_or(2.0),

@@ -3,7 +3,7 @@
 use ghostgpu_rehearse::Change;
 use ghostgpu_tricks::{Catalogue, Numerics, Request, Requests};
 
-/// Tricks with their amounts, in the order of the catalogue; none of them excludes another.
+/// Tricks with their amounts, in the order of the catalogue. No two of them conflict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Combination(Vec<Request>);
 
@@ -17,7 +17,7 @@ impl Combination {
         Self::none().with(request)
     }
 
-    /// This and one more trick, or the same trick with another amount; none where the catalogue excludes that.
+    /// Adds a trick, or changes the amount of one that is present; `None` if the catalogue has a conflict.
     pub fn with(&self, request: Request) -> Option<Self> {
         let mut requests = self.0.clone();
         requests.retain(|present| present.name != request.name);
@@ -25,7 +25,7 @@ impl Combination {
         Some(Self(Requests::checked(requests).ok()?.into_vec()))
     }
 
-    /// This and all of the other.
+    /// Adds all tricks of another combination; `None` if the catalogue has a conflict.
     pub fn and(&self, other: &Self) -> Option<Self> {
         let requests = other.0.iter().cloned();
         requests
@@ -54,12 +54,12 @@ impl Combination {
         self.get(name).is_some()
     }
 
-    /// Whether every trick of this is in the other, whatever its amount.
+    /// Whether the other combination has every trick of this one, in any amount.
     pub fn is_within(&self, other: &Self) -> bool {
         self.0.iter().all(|request| other.has(&request.name))
     }
 
-    /// What it does to the numbers: what its worst trick does.
+    /// What it does to the numbers, which is what its worst trick does.
     pub fn numerics(&self) -> Numerics {
         let tricks = self.0.iter();
         let classes = tricks.filter_map(|request| Catalogue::builtin().find(&request.name));
@@ -67,7 +67,7 @@ impl Combination {
         worst.unwrap_or(Numerics::Identical)
     }
 
-    /// Losses and gradients are those of the plain training, up to rounding.
+    /// Whether losses and gradients are those of the plain training, up to rounding.
     pub fn keeps_numbers(&self) -> bool {
         self.numerics() <= Numerics::Rounding
     }
@@ -76,7 +76,7 @@ impl Combination {
         self.0.iter().cloned().map(Change::Trick).collect()
     }
 
-    /// As it is said while it is rehearsed: `--checkpoint 6 --inplace`.
+    /// As the progress display shows it: `--checkpoint 6 --inplace`.
     pub fn in_words(&self) -> String {
         let words = self.0.iter().map(|request| match request.flag_words() {
             Some(words) => words.join(" "),
@@ -91,7 +91,7 @@ impl Combination {
     }
 }
 
-/// A trick with one option set.
+/// A trick with some options set.
 pub fn request(name: &str, options: &[(&str, String)]) -> Request {
     let mut request = Request::named(name);
     for (option, value) in options {
@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn tricks_that_exclude_each_other_make_no_combination() {
+    fn conflicting_tricks_make_no_combination() {
         assert!(combination(&["chunking", "optimizer-in-backward"]).is_none());
         assert!(combination(&["autocast", "bfloat16-weights"]).is_none());
         assert!(combination(&["autocast", "checkpointing"]).is_some());
     }
 
     #[test]
-    fn another_amount_takes_the_place_of_the_one_before() {
+    fn another_amount_replaces_the_previous_one() {
         let two = combination(&["chunking"]).expect("one");
         let four = two.with(request("chunking", &[("chunks", "4".to_owned())]));
         let four = four.expect("one");

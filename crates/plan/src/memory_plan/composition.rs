@@ -1,4 +1,4 @@
-//! What a job is made of, as far as a plan needs to know: from the recording of its run with unlimited memory.
+//! What a job's memory consists of, from the recording of its run with unlimited memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,22 +7,22 @@ use ghostgpu_recording::{Category, Names};
 use ghostgpu_rehearse::{Peaks, Run};
 use ghostgpu_session::TrainingPart;
 
-/// What a job is made of.
+/// What a job's memory consists of, as far as a plan needs to know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Composition {
-    /// Bytes on the card at the peak, by part, the largest first; empty where nothing was recorded.
+    /// Bytes on the card at the peak, by part, the largest first; empty if nothing was recorded.
     pub parts: Vec<(Part, u64)>,
-    /// How many repeated blocks the model has; 0 if that is not known.
+    /// How many repeated blocks the model has; 0 if unknown.
     pub blocks: u64,
-    /// The blocks by class, what has most first.
+    /// The blocks by class, the class with the most memory first.
     pub layers: Vec<Layers>,
-    /// Samples in a batch of the loader that trains.
+    /// Samples in a batch of the training loader.
     pub batch: Option<u64>,
-    /// Tokens of a sample, where the largest tensor of a batch has two dimensions.
+    /// Tokens per sample, if the largest tensor of a batch has two dimensions.
     pub tokens: Option<u64>,
 }
 
-/// Repeated blocks of one class, and what they have at the peak.
+/// Repeated blocks of one class, and their memory at the peak.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layers {
     /// `GPT2Block`.
@@ -64,7 +64,7 @@ impl Composition {
         found.map_or(0, |(_, bytes)| *bytes)
     }
 
-    /// The most that a trick can take off the peak; none where that is not known.
+    /// An upper bound of what a trick can save at the peak; `None` if unknown.
     pub fn most_saved_by(&self, trick: &str) -> Option<u64> {
         if self.parts.is_empty() {
             return None;
@@ -75,13 +75,13 @@ impl Composition {
             "optimizer-in-backward" => all(&[Category::Gradient, Category::Temporary]),
             "optimizer-form" => all(&[Category::Temporary]),
             "offload-optimizer" => all(&[Category::OptimizerState, Category::Temporary]),
-            // At most every second activation is the copy of one before.
+            // At most every second activation is the output of an activation function that could work in place.
             "inplace-activations" => all(&[Category::Activation]) / 2,
             _ => return None,
         })
     }
 
-    /// Memory that PyTorch holds and cannot use, and what other settings of its allocator might give back.
+    /// Cached memory at the peak, which other allocator settings might save.
     pub fn unused_bytes(&self) -> u64 {
         let is_unused = |part: &Part| matches!(part, Part::Cached | Part::CachedPinned);
         let unused = self.parts.iter().filter(|(part, _)| is_unused(part));
@@ -89,9 +89,9 @@ impl Composition {
     }
 }
 
-/// Modules that stand side by side with others of their class and have modules inside, none inside another. That is
-/// what checkpointing takes for blocks (`tricks/checkpointing.py`); a number that is too small or too large here costs
-/// a rehearsal, and no more.
+/// Modules that have siblings of the same class and modules inside, without those nested in another such module. This
+/// follows what checkpointing treats as blocks (`tricks/checkpointing.py`). A wrong count here costs at most an
+/// additional rehearsal.
 fn blocks(names: &Names) -> Vec<&str> {
     let paths: BTreeSet<&str> = names
         .modules
@@ -100,7 +100,7 @@ fn blocks(names: &Names) -> Vec<&str> {
         .collect();
     let mut siblings: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for module in &names.modules {
-        // Modules of the model itself have no parent in their path.
+        // Direct children of the model have no parent in their path.
         let parent = module
             .path
             .rsplit_once('.')
@@ -150,14 +150,14 @@ fn has_modules_inside(paths: &BTreeSet<&str>, path: &str) -> bool {
     after.next().is_some_and(|next| next.starts_with(&inside))
 }
 
-/// The second dimension of a batch of two.
+/// The second dimension of the largest batch, if it has two.
 fn tokens(run: &Run) -> Option<u64> {
     let coverage = run.findings.main_process()?.coverage.as_ref()?;
     let detail = |part| {
         let mut covered = coverage.covered.iter();
         covered.find(|covered| covered.part == part)
     };
-    // Where all batches are of one size, only the last one is named.
+    // If all batches have one size, coverage names only the last one.
     let largest = detail(TrainingPart::LargestBatch).or_else(|| detail(TrainingPart::LastBatch))?;
     let mut dimensions = largest.detail.split('×').map(|it| it.parse::<u64>());
     match (dimensions.next(), dimensions.next(), dimensions.next()) {
@@ -166,7 +166,8 @@ fn tokens(run: &Run) -> Option<u64> {
     }
 }
 
-/// What a run with unlimited memory would have of a card, as a floor for estimates: what no trick takes away.
+/// A lower bound for estimates: the memory that no trick saves, which is parameters, buffers and what is outside
+/// PyTorch's allocator.
 pub fn floor_bytes(composition: &Composition, needed: &Peaks) -> u64 {
     let lasting = [Category::Parameter, Category::Buffer]
         .map(|category| composition.bytes_of(category))

@@ -1,27 +1,27 @@
-//! Combinations worth looking at: which tricks go together, and in which amounts.
+//! Combinations worth trying: which tricks go together, and in which amounts.
 
 use ghostgpu_tricks::Request;
 
 use super::combination::{Combination, request};
 use super::composition::Composition;
 
-/// Where nobody knows how many samples a batch has, it is cut into so many chunks at most.
+/// The largest number of chunks if the number of samples in a batch is unknown.
 const MOST_CHUNKS: u64 = 16;
 
-/// Numbers of chunks that are tried, as far as a batch has as many samples.
+/// The numbers of chunks that are tried, up to the number of samples in a batch.
 const CHUNKS: [u64; 13] = [2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64];
 
-/// Sequences are cut by this much at a time.
+/// How many tokens each rung cuts off sequences.
 pub const TOKEN_STEP: u64 = 128;
 
-/// Tricks that go together, one of them possibly in an amount that is to be found.
+/// Tricks that go together; the amount of one of them may have to be found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Family {
     pub fixed: Combination,
     pub ladder: Option<Ladder>,
 }
 
-/// The same in ever larger amounts: each rung saves more than the one before.
+/// The amounts of a trick in ascending order: each rung saves more than the one before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ladder {
     pub kind: LadderKind,
@@ -35,14 +35,14 @@ pub enum LadderKind {
     Blocks,
     /// Chunks of a batch.
     Chunks,
-    /// Batches that make a step, each as many times smaller.
+    /// Batches per step, each smaller by the same factor.
     Accumulation,
-    /// Tokens that are cut off.
+    /// Tokens cut off each sequence.
     Tokens,
 }
 
 impl Family {
-    /// The combination on a rung, counted from 1; none where the catalogue excludes it.
+    /// The combination on a rung, counted from 1; `None` if there is no such rung or its tricks conflict.
     pub fn at(&self, rung: u64) -> Option<Combination> {
         let Some(ladder) = &self.ladder else {
             return Some(self.fixed.clone());
@@ -54,14 +54,14 @@ impl Family {
             .try_fold(self.fixed.clone(), |all, request| all.with(request))
     }
 
-    /// How many rungs there are; 1 where nothing varies.
+    /// The number of rungs; 1 without a ladder.
     pub fn height(&self) -> u64 {
         self.ladder
             .as_ref()
             .map_or(1, |ladder| ladder.rungs.len() as u64)
     }
 
-    /// The rung of a combination of the same kind.
+    /// The rung whose requests are all in the combination.
     pub fn rung_of(&self, combination: &Combination) -> Option<u64> {
         let ladder = self.ladder.as_ref()?;
         let is_it = |rung: &Vec<Request>| {
@@ -71,7 +71,7 @@ impl Family {
         Some(ladder.rungs.iter().position(is_it)? as u64 + 1)
     }
 
-    /// Whether it has a trick of which this holds.
+    /// Whether `holds` is true for the name of any of its tricks.
     pub fn has_any(&self, holds: impl Fn(&str) -> bool) -> bool {
         let on_ladder = self.ladder.iter().flat_map(|ladder| ladder.rungs.first());
         let all = self.fixed.requests().iter().chain(on_ladder.flatten());
@@ -79,8 +79,7 @@ impl Family {
     }
 }
 
-/// Tricks for themselves that leave the numbers as they are, up to rounding: what each saves tells what combinations
-/// may save.
+/// Single tricks that keep the numbers, up to rounding. What each saves alone shows what combinations may save.
 pub fn singles(composition: &Composition) -> Vec<Family> {
     let mut all: Vec<Family> = FREE
         .iter()
@@ -96,11 +95,11 @@ pub fn singles(composition: &Composition) -> Vec<Family> {
     all
 }
 
-/// Tricks that cost nothing.
+/// Tricks that cost no time.
 pub const FREE: [&str; 3] = ["inplace-activations", "early-zero-grad", "optimizer-form"];
 
-/// Everything that may be built on `prefix`, which changes the numbers or is empty. `free` are the tricks that cost
-/// nothing and save something.
+/// All families that build on `prefix`, which is empty or changes the numbers. `free` are the tricks that cost no time
+/// and save something for this job.
 pub fn families(prefix: &Combination, free: &[&str], composition: &Composition) -> Vec<Family> {
     let mut all = Vec::new();
     for base in bases(prefix, free) {
@@ -137,7 +136,7 @@ impl Family {
     }
 }
 
-/// Optimizer, loss and what is free, in every combination that is possible.
+/// All possible combinations of an optimizer trick, the loss trick and the free tricks.
 fn bases(prefix: &Combination, free: &[&str]) -> Vec<Combination> {
     let mut bases = Vec::new();
     for optimizer in [
@@ -153,7 +152,7 @@ fn bases(prefix: &Combination, free: &[&str]) -> Vec<Combination> {
                     .try_fold(prefix.clone(), |all, name| all.with(Request::named(name)));
                 let Some(mut base) = base else { continue };
                 for name in free.iter().filter(|_| is_free) {
-                    // What another trick excludes is left out: it only saves a little.
+                    // A free trick that conflicts with another is left out, because it saves only a little.
                     base = base.with(Request::named(name)).unwrap_or(base);
                 }
                 if !bases.contains(&base) {
@@ -176,7 +175,7 @@ fn keeping_products() -> Request {
     request("checkpointing", &[("keep", "matmuls".to_owned())])
 }
 
-/// Some or all blocks of the model.
+/// Checkpointing of 1, 2, … and all blocks of the model.
 pub fn checkpointing(fixed: &Combination, composition: &Composition) -> Family {
     let some = (1..composition.blocks).map(|count| ("blocks", count.to_string()));
     let mut rungs: Vec<Vec<Request>> = some
@@ -192,7 +191,7 @@ pub fn checkpointing(fixed: &Combination, composition: &Composition) -> Family {
     }
 }
 
-/// The batch in chunks.
+/// The batch split into more and more chunks.
 pub fn chunking(fixed: &Combination, composition: &Composition) -> Family {
     let most = composition.batch.unwrap_or(MOST_CHUNKS);
     let counts = CHUNKS.into_iter().filter(|count| *count <= most.max(2));
@@ -207,8 +206,7 @@ pub fn chunking(fixed: &Combination, composition: &Composition) -> Family {
     }
 }
 
-/// Smaller batches, of which as many make a step that it has the samples it had; none where the batch is not known
-/// or cannot be divided.
+/// Smaller batches, accumulated so that a step keeps its samples; `None` if the batch is unknown or cannot be divided.
 pub fn accumulation(fixed: &Combination, composition: &Composition) -> Option<Family> {
     let batch = composition.batch?;
     let parts = (2..=batch).filter(|parts| batch % parts == 0);
@@ -223,7 +221,7 @@ pub fn accumulation(fixed: &Combination, composition: &Composition) -> Option<Fa
     ladder(fixed, LadderKind::Accumulation, rungs)
 }
 
-/// Shorter sequences; none where their length is not known.
+/// Shorter sequences; `None` if their length is unknown or already short.
 pub fn shorter_sequences(fixed: &Combination, composition: &Composition) -> Option<Family> {
     let tokens = composition.tokens?;
     let left = (1..tokens.div_ceil(TOKEN_STEP)).map(|steps| tokens - steps * TOKEN_STEP);
@@ -308,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_of_which_nothing_is_known_still_has_families() {
+    fn a_job_of_unknown_composition_still_has_families() {
         let unknown = Composition::default();
         assert_eq!(checkpointing(&Combination::none(), &unknown).height(), 1);
         assert_eq!(accumulation(&Combination::none(), &unknown), None);
@@ -317,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn families_respect_the_catalogue_and_stand_once() {
+    fn families_have_no_conflicts_and_no_duplicates() {
         let free = ["inplace-activations", "optimizer-form"];
         let prefix = Combination::of(Request::named("adafactor")).expect("one");
         for prefix in [Combination::none(), prefix] {

@@ -1,17 +1,17 @@
 //! The least amount of a trick that is enough, found with as few rehearsals as possible. Pure.
 
-/// Looks for the least of the amounts `1..=most` that is enough, where more never is less.
+/// Searches `1..=most` for the least amount that is enough. If an amount is enough, so is every larger one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Least {
-    /// The most that is known not to be enough; 0 is the job as it is.
+    /// The largest amount known not to be enough; 0 is the job as it is.
     too_little: u64,
-    /// The least that is known to be enough.
+    /// The smallest amount known to be enough.
     enough: Option<u64>,
     most: u64,
 }
 
 impl Least {
-    /// Nothing is known but that 0 is not enough.
+    /// A search that only knows that 0 is not enough.
     pub fn up_to(most: u64) -> Self {
         Self {
             too_little: 0,
@@ -27,8 +27,8 @@ impl Least {
         }
     }
 
-    /// The amount to try next: close to `guess` where it can tell something, else in the middle, or twice as much as
-    /// was not enough. None when the least is known, or nothing is enough.
+    /// The amount to try next: the one closest to `guess` in the open range; without a guess the middle of the range, or
+    /// twice what was not enough. `None` when the answer is known, or no amount is enough.
     pub fn next(&self, guess: Option<u64>) -> Option<u64> {
         let highest = match self.enough {
             Some(enough) => enough.checked_sub(1)?,
@@ -54,7 +54,7 @@ impl Least {
 mod tests {
     use super::*;
 
-    /// Tries amounts until the search ends; those that were tried.
+    /// Tries amounts until the search ends, and returns them.
     fn tried(
         mut least: Least,
         true_least: u64,

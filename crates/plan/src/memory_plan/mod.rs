@@ -1,8 +1,8 @@
-//! Which tricks, in which amount, make a job fit a card at the least cost.
+//! Which tricks, in which amounts, make a job fit a card at the lowest cost.
 //!
-//! The job is rehearsed as it is; if it does not fit, once more with unlimited memory, to see what it is made of. Then
-//! [`search`] rehearses combinations of tricks. Every combination that is said to fit was rehearsed on the card with
-//! everything that a training does, and fits with the margin.
+//! The job is rehearsed as it is and, if it does not fit, once more with unlimited memory to see what it consists of.
+//! Then [`search`] rehearses combinations of tricks. The combination that is recommended was rehearsed thoroughly on
+//! the card.
 
 mod allowed;
 mod bench;
@@ -25,7 +25,7 @@ use ghostgpu_rehearse::{
 
 pub use allowed::{Allowance, Allowed};
 use bench::{Bench, failure};
-pub use bench::{CameTo, Tried};
+pub use bench::{CombinationOutcome, Tried};
 pub use coarse_time::coarse_time;
 pub use combination::Combination;
 pub use composition::{Composition, Layers};
@@ -42,19 +42,19 @@ use crate::verdict::{Judgement, OnCard, judge, need_seen_in};
 pub struct Question<'a> {
     pub card: OnCard<'a>,
     pub allowed: Allowed,
-    /// No more rehearsals than this are made for the search.
+    /// The largest number of rehearsals that the search may make.
     pub most_rehearsals: usize,
 }
 
 /// The answer.
 #[derive(Debug)]
 pub enum MemoryPlan {
-    /// It fits already, with room.
+    /// It fits as it is, with the margin.
     Fits {
         judgement: Judgement,
         run: Box<Run>,
     },
-    /// Tricks are no help: the script fails, does not use the card, or cannot be judged.
+    /// Tricks cannot help: the script fails, does not use the card, or cannot be judged.
     NoQuestion {
         judgement: Judgement,
         run: Box<Run>,
@@ -63,23 +63,23 @@ pub enum MemoryPlan {
     Searched(Box<Searched>),
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Searched {
     /// The job as it is.
     pub as_it_is: Judgement,
-    /// What it has with unlimited memory, and what that is made of.
+    /// The job's peaks with unlimited memory, and what they consist of.
     pub needed: Peaks,
     pub composition: Composition,
-    /// Everything that was rehearsed, best first.
+    /// Every combination that was rehearsed, best first.
     pub tried: Vec<Tried>,
-    /// Rehearsals of combinations, those of amounts, margins and unlimited memory included.
+    /// The number of rehearsals of combinations, including those with other amounts, less memory or unlimited memory.
     pub rehearsals: usize,
     pub stopped: Stopped,
     pub left_out: LeftOut,
-    /// Nothing that was asked for fits; what was found by allowing more is among `tried`.
+    /// Nothing that the user allowed fits, so `tried` also has combinations that change the numbers.
     pub allowed_more: bool,
-    /// Cards on which the job fits with the best combination, and as it is; where nothing fits here.
+    /// If nothing fits: cards on which the job fits, with the best combination and as it is.
     pub cards: Vec<CardThatFits>,
     pub smaller_data: Vec<SmallerData>,
 }
@@ -87,22 +87,22 @@ pub struct Searched {
 /// Why a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// Nothing is left that could be better.
+    /// No combination is left that could be better.
     NothingLeft,
-    /// As many rehearsals were made as were allowed.
+    /// The allowed number of rehearsals was made.
     Spent,
     /// The user ended it, with this signal.
     Interrupted(i32),
 }
 
 impl Searched {
-    /// The best way that fits with room.
+    /// The best combination, if it fits.
     pub fn recommended(&self) -> Option<&Tried> {
         self.tried.first().filter(|tried| tried.fits())
     }
 }
 
-/// Looks for a plan.
+/// Searches for a plan.
 pub fn find(runner: &mut dyn Rehearse, question: &Question) -> Result<MemoryPlan, Stop> {
     let run = Run::even_if_timed_out(runner.rehearse(&Rehearsal::as_it_is()))?;
     let need = (run.completion() == Completion::Completed).then(|| need_seen_in(&run));
@@ -165,7 +165,7 @@ pub fn find(runner: &mut dyn Rehearse, question: &Question) -> Result<MemoryPlan
     })))
 }
 
-/// What a search finds beside combinations.
+/// What a search finds besides combinations.
 #[derive(Default)]
 struct Found {
     allowed_more: bool,
@@ -199,8 +199,8 @@ fn go(
         .bench
         .tried
         .iter()
-        .find_map(|tried| match &tried.came_to {
-            CameTo::DoesNotFit {
+        .find_map(|tried| match &tried.outcome {
+            CombinationOutcome::DoesNotFit {
                 needed: Some(peaks),
                 ..
             } => Some((tried.combination.clone(), *peaks)),
@@ -223,7 +223,7 @@ fn go(
     Ok(())
 }
 
-/// Runs every rehearsal of a question with tricks: the largest batch with a plan, say.
+/// A runner that adds tricks to every rehearsal, for example to find the largest batch with a plan.
 pub struct WithTricks<'a> {
     pub runner: &'a mut dyn Runner,
     pub combination: Combination,

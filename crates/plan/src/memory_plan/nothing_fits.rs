@@ -1,4 +1,4 @@
-//! What to say where nothing fits: a card that would do, and what smaller data bring.
+//! What to suggest if nothing fits: a card that is large enough, and what smaller data would save.
 
 use ghostgpu_device::{Card, Catalogue};
 use ghostgpu_rehearse::{Change, Completion, Peaks, Stop};
@@ -9,7 +9,8 @@ use super::combination::{Combination, request};
 use super::composition::Composition;
 use super::families::TOKEN_STEP;
 
-/// So many cards are rehearsed: what is just as large as the need may still be too small, since contexts differ.
+/// How many cards are rehearsed at most. A card that just has the needed memory may be too small, because contexts
+/// differ.
 const CARDS: usize = 2;
 
 /// The smallest card of the catalogue on which a combination fits.
@@ -20,11 +21,11 @@ pub struct CardThatFits {
     pub peaks: Peaks,
 }
 
-/// A change to the data, and what it brings.
+/// A change to the data, and what it saves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmallerData {
     pub kind: SmallerKind,
-    /// With unlimited memory, before and after.
+    /// Peaks with unlimited memory, before and after the change.
     pub before: Peaks,
     pub after: Peaks,
 }
@@ -36,7 +37,7 @@ pub enum SmallerKind {
     Tokens { from: u64, to: u64 },
 }
 
-/// The smallest card that is enough for a combination which needs so much.
+/// The smallest card that is enough for a combination that needs `needed_bytes`.
 pub fn smallest_card(
     bench: &mut Bench,
     combination: &Combination,
@@ -63,7 +64,7 @@ pub fn smallest_card(
     Ok(None)
 }
 
-/// Half the batch, and [`TOKEN_STEP`] fewer tokens, each with the combination that comes closest.
+/// Rehearses half the batch, and [`TOKEN_STEP`] fewer tokens, each with `combination`.
 pub fn smaller_data(
     bench: &mut Bench,
     combination: &Combination,

@@ -1,14 +1,20 @@
-//! Which of several ways is the better one.
+//! Which of several combinations is the best.
 
 use std::cmp::Ordering;
 
-use super::bench::{CameTo, Tried};
+use super::bench::{CombinationOutcome, Tried};
 use super::coarse_time::coarse_time;
 
-/// Best first: what fits with the margin before what fits tightly and what does not; what keeps the numbers before what
-/// changes them; then by time as it is shown, predicted where that can be, else the coarse one; then what changes less, what
-/// can be typed, and what is less.
-/// Of those that do not fit, what needs least comes first.
+/// Sorts combinations, best first:
+///
+/// 1. those that fit with the margin, then those that fit tightly, then the others;
+/// 2. those that keep the numbers;
+/// 3. by time, predicted if possible, else coarse, rounded as it is shown;
+/// 4. by how much they change the numbers;
+/// 5. those that can be written as flags;
+/// 6. those with fewer tricks, then those with more headroom.
+///
+/// Combinations that do not fit are sorted by what they need.
 pub fn rank(tried: &mut [Tried], blocks: u64) {
     tried.sort_by(|one, other| compare(one, other, blocks));
 }
@@ -24,7 +30,7 @@ fn compare(one: &Tried, other: &Tried, blocks: u64) -> Ordering {
     let changes_numbers = |tried: &Tried| !tried.combination.keeps_numbers();
     let time = |tried: &Tried| {
         let coarse = || coarse_time(&tried.combination, blocks);
-        // No prediction is better than a hundredth.
+        // Predictions are not accurate beyond a hundredth.
         (tried.relative_time.unwrap_or_else(coarse) * 100.0).round()
     };
     let cannot_be_typed = |tried: &Tried| {
@@ -46,26 +52,26 @@ fn compare(one: &Tried, other: &Tried, blocks: u64) -> Ordering {
 }
 
 fn degree(tried: &Tried) -> u8 {
-    match tried.came_to {
-        CameTo::Fits { .. } if tried.fits_with_room() => 0,
-        CameTo::Fits { .. } => 1,
-        CameTo::DoesNotFit { .. } => 2,
-        CameTo::NotKnown(_) => 3,
-        CameTo::Fails(_) => 4,
+    match tried.outcome {
+        CombinationOutcome::Fits { .. } if tried.fits_with_room() => 0,
+        CombinationOutcome::Fits { .. } => 1,
+        CombinationOutcome::DoesNotFit { .. } => 2,
+        CombinationOutcome::NotKnown(_) => 3,
+        CombinationOutcome::Fails(_) => 4,
     }
 }
 
 fn headroom(tried: &Tried) -> u64 {
-    match tried.came_to {
-        CameTo::Fits { headroom_bytes, .. } => headroom_bytes,
+    match tried.outcome {
+        CombinationOutcome::Fits { headroom_bytes, .. } => headroom_bytes,
         _ => 0,
     }
 }
 
-/// What is not known comes last.
+/// What a combination needs; unknown needs come last.
 fn needed(tried: &Tried) -> u64 {
-    match &tried.came_to {
-        CameTo::DoesNotFit {
+    match &tried.outcome {
+        CombinationOutcome::DoesNotFit {
             needed: Some(peaks),
             ..
         } => peaks.device_bytes,
@@ -89,13 +95,13 @@ mod tests {
         }
     }
 
-    fn tried(requests: Vec<Request>, came_to: CameTo) -> Tried {
+    fn tried(requests: Vec<Request>, outcome: CombinationOutcome) -> Tried {
         let combination = requests
             .into_iter()
             .try_fold(Combination::none(), |all, request| all.with(request));
         Tried {
             combination: combination.expect("no conflict"),
-            came_to,
+            outcome,
             relative_time: None,
             reports: Vec::new(),
             is_thorough: true,
@@ -103,20 +109,20 @@ mod tests {
     }
 
     fn fits(requests: Vec<Request>, tight_because: Option<&str>) -> Tried {
-        let came_to = CameTo::Fits {
+        let outcome = CombinationOutcome::Fits {
             peaks: peaks(1),
             headroom_bytes: 1,
             tight_because: tight_because.map(str::to_owned),
         };
-        tried(requests, came_to)
+        tried(requests, outcome)
     }
 
     fn misses(name: &str, bytes: Option<u64>) -> Tried {
-        let came_to = CameTo::DoesNotFit {
+        let outcome = CombinationOutcome::DoesNotFit {
             place: None,
             needed: bytes.map(peaks),
         };
-        tried(vec![Request::named(name)], came_to)
+        tried(vec![Request::named(name)], outcome)
     }
 
     fn order(mut all: Vec<Tried>) -> Vec<String> {
@@ -158,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_take_as_long_the_one_that_can_be_typed_comes_first() {
+    fn of_two_equally_fast_combinations_the_one_with_a_flag_comes_first() {
         let timed = |request: Request, time: f64| Tried {
             relative_time: Some(time),
             ..fits(vec![request], None)
@@ -173,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_predicted_time_counts_more_than_the_coarse_order() {
+    fn a_predicted_time_takes_precedence_over_the_coarse_one() {
         let mut chunks = fits(vec![Request::named("chunking")], None);
         let mut blocks = fits(vec![Request::named("checkpointing")], None);
         let (chunked, checkpointed) = ("--chunks 2", "--checkpoint auto");

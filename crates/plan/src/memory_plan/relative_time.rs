@@ -1,4 +1,4 @@
-//! How long a step takes with tricks, against the plain job on the same card.
+//! How long a step takes with tricks, relative to the plain job on the same card.
 
 use ghostgpu_cost::{Rates, step_time};
 use ghostgpu_device::DeviceSheet;
@@ -6,10 +6,10 @@ use ghostgpu_rehearse::Run;
 
 use super::combination::Combination;
 
-/// The predicted time for the same samples, where 1 is the plain job; none where the rehearsals do not tell.
+/// The predicted time for the same samples, where 1 is the plain job; `None` if the runs do not give it.
 ///
-/// Both runs ended: `plain` is the job as it is with unlimited memory. With smaller batches, a step of one is not a
-/// step of the other.
+/// Both runs must have completed; `plain` is the job as it is with unlimited memory. Tricks with smaller batches are not
+/// predicted, because their steps have fewer samples.
 pub fn relative_time(
     plain: &Run,
     candidate: &Run,

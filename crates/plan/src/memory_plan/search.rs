@@ -1,20 +1,20 @@
-//! The search: what every trick saves for itself, then combinations, the quickest first.
+//! The search: what every trick saves alone, then combinations, the fastest first.
 //!
-//! 1. Each trick alone, on the card; one that runs out of memory once more with unlimited memory, to see what it saves.
-//! 2. All that save something together. If that does not fit, no part of it does.
-//! 3. Combinations of them, the quickest first. Left out is what contains a combination that fits, and what the
-//!    savings of its tricks, added up, would not bring below the card: tricks that save the same memory save
-//!    less together, never more. When enough have been rehearsed, so is what takes much longer than one that fits.
+//! 1. Each trick alone, on the card. If it does not fit, once more with unlimited memory, to see what it saves.
+//! 2. All tricks that save something, together. If that does not fit, no part of it does.
+//! 3. Combinations of them, the fastest first. A combination is skipped if it contains one that fits, or if the sum of
+//!    what its tricks save is not enough: tricks that save the same memory save less together, never more. When enough
+//!    combinations have been rehearsed, those that take much longer than one that fits are skipped too.
 //!
-//! Amounts (blocks, chunks) are lowered to the least that fits. Estimates only choose what is rehearsed: nothing is an
-//! answer that was not.
+//! Amounts (blocks, chunks) are lowered to the least that fits. Estimates only decide what to rehearse; every answer
+//! was rehearsed.
 
 use ghostgpu_rehearse::{Peaks, Stop};
 use ghostgpu_tricks::{Numerics, Request};
 
 use super::Question;
 use super::allowed::{Allowance, Allowed};
-use super::bench::{Bench, CameTo, FOR_EVALUATION, Where};
+use super::bench::{Bench, CombinationOutcome, FOR_EVALUATION, Where};
 use super::coarse_time::coarse_time;
 use super::combination::{Combination, request};
 use super::composition::{Composition, floor_bytes};
@@ -23,36 +23,35 @@ use super::families::{
 };
 use super::least::Least;
 
-/// A trick that saves less than this part of what the job needs is not worth its place in a plan.
+/// A trick that saves less than this fraction of the job's memory is not worth its place in a plan.
 const LEAST_SAVING: f64 = 0.002;
 
 /// The same for a trick that costs time.
 const LEAST_COSTLY_SAVING: f64 = 0.01;
 
-/// So many rehearsals are spent on what is built on one change of the numbers.
+/// How many rehearsals are spent on combinations that build on one change of the numbers.
 const REHEARSALS_PER_CHANGE: usize = 12;
 
-/// Estimates may be off by this much and still keep a combination in the search.
+/// A combination stays in the search if its estimate exceeds the card by no more than this factor.
 const TOLERANCE: f64 = 1.03;
 
-/// With so many combinations rehearsed, those that take [`MUCH_LONGER`] than one that fits are left out.
+/// After this many combinations, those that take [`MUCH_LONGER`] than one that fits are skipped.
 const ENOUGH: usize = 24;
 const MUCH_LONGER: f64 = 1.25;
 
-/// So many rehearsals are worth making at the same time where not all of them may be needed.
+/// How many rehearsals are made at the same time if not all of them may be needed.
 const AT_ONCE: usize = 2;
 
-/// Where a search stands.
+/// The state of a search.
 pub struct Search<'a> {
     pub bench: Bench<'a>,
     question: &'a Question<'a>,
     composition: &'a Composition,
     needed: Peaks,
-    /// What single tricks have with unlimited memory, or on the card.
+    /// Single tricks and changes of the numbers, each with its peak on the card or with unlimited memory.
     alone: Vec<(Combination, u64)>,
-    /// Combinations that do not fit, though they have every trick that saves something and goes with the others.
+    /// Combinations of all compatible tricks that save something, and still do not fit.
     too_large: Vec<Combination>,
-    /// Combinations that were left out, by reason.
     pub left_out: LeftOut,
 }
 
@@ -63,7 +62,7 @@ pub struct LeftOut {
     pub contain_one_that_fits: usize,
     /// Their tricks cannot save enough.
     pub too_large: usize,
-    /// They take much longer than something that fits, when enough others have been rehearsed.
+    /// They take much longer than one that fits, and enough others have been rehearsed.
     pub slower: usize,
 }
 
@@ -85,13 +84,13 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What must be enough for a plan.
+    /// The memory that a plan must fit into.
     fn target_bytes(&self) -> u64 {
         let card = &self.question.card;
         card.capacity_bytes().saturating_sub(card.margin_bytes())
     }
 
-    /// Tricks that leave the numbers as they are, up to rounding.
+    /// Searches tricks that keep the numbers, up to rounding.
     pub fn without_other_numbers(&mut self) -> Result<(), Stop> {
         let mut alone = singles(self.composition);
         alone.retain(|family| {
@@ -107,8 +106,8 @@ impl<'a> Search<'a> {
         self.families_on(&none, usize::MAX)
     }
 
-    /// What else was allowed: smaller batches, which keep the samples of a step, then changes of the numbers with
-    /// everything before, then shorter sequences. `allowed` says what.
+    /// Searches what else is allowed: smaller batches with the same samples per step, then changes of the numbers in
+    /// combination with everything before, then shorter sequences.
     pub fn with_other_numbers(&mut self, allowed: &Allowed) -> Result<(), Stop> {
         let none = Combination::none();
         let permits = |allowance| allowed.changes.contains(&allowance);
@@ -126,7 +125,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Changes of precision, optimizer and model, the quickest first.
+    /// Combinations of changes in precision, optimizer and model, those with the fewest and mildest changes first.
     fn prefixes(&self, allowed: &Allowed) -> Vec<Combination> {
         let has_bfloat16 = self.question.card.sheet.capability.major >= 8;
         let dtype = match has_bfloat16 {
@@ -169,16 +168,16 @@ impl<'a> Search<'a> {
         let Some(index) = self.bench.on_card(prefix)? else {
             return Ok(());
         };
-        match &self.bench.tried[index].came_to {
-            CameTo::Fits { .. } => return Ok(()),
-            CameTo::DoesNotFit { .. } => {}
-            CameTo::NotKnown(_) | CameTo::Fails(_) => return Ok(()),
+        match &self.bench.tried[index].outcome {
+            CombinationOutcome::Fits { .. } => return Ok(()),
+            CombinationOutcome::DoesNotFit { .. } => {}
+            CombinationOutcome::NotKnown(_) | CombinationOutcome::Fails(_) => return Ok(()),
         }
         if let Some(peaks) = self.bench.with_unlimited_memory(index)? {
             self.alone.push((prefix.clone(), peaks.device_bytes));
         }
-        // What checkpointing saved of the plain job may say little here: with less gradients and state the peak
-        // moves from the optimizer's step, which has no activations, to the backward pass.
+        // If checkpointing saved nothing of the plain job, it may save something here: with smaller gradients and state
+        // the peak moves from the optimizer's step, which has no activations, to the backward pass.
         if !self.is_saving("checkpointing") && self.question.allowed.permits("checkpointing") {
             self.least(&checkpointing(prefix, self.composition))?;
         }
@@ -186,7 +185,7 @@ impl<'a> Search<'a> {
         self.families_on(prefix, REHEARSALS_PER_CHANGE)
     }
 
-    /// Tricks for themselves: does each fit, and in which least amount? If not, what does it save?
+    /// Rehearses tricks alone: does each fit, and in which least amount? If not, what does it save?
     fn alone(&mut self, families: &[Family]) -> Result<(), Stop> {
         let strongest: Vec<(&Family, Combination)> = families
             .iter()
@@ -228,13 +227,13 @@ impl<'a> Search<'a> {
         strongest: Combination,
         index: usize,
     ) -> Result<(), Stop> {
-        let bytes = match &self.bench.tried[index].came_to {
-            CameTo::Fits { peaks, .. } => Some(peaks.device_bytes),
-            CameTo::DoesNotFit { .. } => {
+        let bytes = match &self.bench.tried[index].outcome {
+            CombinationOutcome::Fits { peaks, .. } => Some(peaks.device_bytes),
+            CombinationOutcome::DoesNotFit { .. } => {
                 let peaks = self.bench.with_unlimited_memory(index)?;
                 peaks.map(|peaks| peaks.device_bytes)
             }
-            CameTo::NotKnown(_) | CameTo::Fails(_) => None,
+            CombinationOutcome::NotKnown(_) | CombinationOutcome::Fails(_) => None,
         };
         if let Some(bytes) = bytes {
             self.alone.push((strongest, bytes));
@@ -245,14 +244,14 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// A trick that costs time, and can save next to nothing of what this job has.
+    /// Whether a trick costs time and can save next to nothing for this job.
     fn is_too_little(&self, name: &str) -> bool {
         let least = LEAST_COSTLY_SAVING * self.needed.device_bytes as f64;
         let most = self.composition.most_saved_by(name);
         !FREE.contains(&name) && most.is_some_and(|most| (most as f64) < least)
     }
 
-    /// All that a trick can save is not enough, by what the job is made of: then only how much it saves is asked.
+    /// Whether even the most that its tricks can save is not enough. Then only the amount saved is of interest.
     fn cannot_be_enough(&self, combination: &Combination) -> bool {
         let saved: Option<u64> = combination
             .requests()
@@ -264,7 +263,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Other settings of the allocator are worth a script started anew only where memory lies idle.
+    /// Tries other allocator settings, which take a run from the script's first line, only if unused cached memory would
+    /// make the difference.
     fn allocator_settings(&mut self) -> Result<(), Stop> {
         let target = self.target_bytes();
         let used = self
@@ -285,7 +285,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// All tricks that save something, together: if they do not fit, no part of them does.
+    /// Rehearses all tricks that save something, together. If they do not fit, no part of them does.
     fn try_strongest(&mut self, prefix: &Combination) -> Result<(), Stop> {
         let strongest = self.strongest(prefix);
         if strongest == *prefix || self.fits_within(prefix) {
@@ -294,14 +294,17 @@ impl<'a> Search<'a> {
         let Some(index) = self.bench.on_card(&strongest)? else {
             return Ok(());
         };
-        if matches!(self.bench.tried[index].came_to, CameTo::DoesNotFit { .. }) {
+        if matches!(
+            self.bench.tried[index].outcome,
+            CombinationOutcome::DoesNotFit { .. }
+        ) {
             self.bench.with_unlimited_memory(index)?;
             self.too_large.push(strongest);
         }
         Ok(())
     }
 
-    /// Everything that saves something and can be combined, what saves most first.
+    /// `prefix` with every compatible trick that saves something, preferring those that save most.
     fn strongest(&self, prefix: &Combination) -> Combination {
         let mut savers: Vec<(u64, &Combination)> = self
             .alone
@@ -368,12 +371,12 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Takes tricks out of the best way that it does not need.
+    /// Removes tricks that the best combination does not need.
     pub fn leave_out_what_is_not_needed(&mut self) -> Result<(), Stop> {
         let blocks = self.composition.blocks;
         let mut removable: Vec<&str> = FREE.to_vec();
         removable.extend(["loss-head", "optimizer-in-backward"]);
-        // What was added for evaluation may have been needed by other combinations alone.
+        // Tricks added for evaluation may have been needed only by other combinations.
         for (name, _) in FOR_EVALUATION.iter().rev() {
             if !removable.contains(name) {
                 removable.push(name);
@@ -388,7 +391,7 @@ impl<'a> Search<'a> {
                 .first()
                 .filter(|tried| tried.fits_with_room());
             let best = best.map(|tried| tried.combination.clone());
-            // What is smaller may rank behind it: then the best is what it was.
+            // A combination without the trick may still rank behind; if the best has not changed, this is done.
             let Some(best) = best.filter(|best| before.as_ref() != Some(best)) else {
                 return Ok(());
             };
@@ -414,8 +417,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What is recommended has been rehearsed with everything that a training does. What does not fit then makes way for the
-    /// next.
+    /// Rehearses the best combination thoroughly and, if it does not fit then, the next best, until one does.
     pub fn rehearse_best_thoroughly(&mut self) -> Result<(), Stop> {
         loop {
             super::ranking::rank(&mut self.bench.tried, self.composition.blocks);
@@ -427,7 +429,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The least amount of a family that fits.
+    /// Finds the least amount of a family that fits.
     fn least(&mut self, family: &Family) -> Result<(), Stop> {
         let mut least = Least::up_to(family.height());
         for (rung, is_enough) in self.known_rungs(family) {
@@ -446,7 +448,7 @@ impl<'a> Search<'a> {
             let Some(combination) = family.at(rung) else {
                 break;
             };
-            // If it is enough, the one below it is asked next; else the one above.
+            // If this rung is enough, the one below is asked for next, so both are made at the same time.
             if rung < family.height() && guesses == usize::from(starts_at_top) {
                 let below = rung.checked_sub(1).and_then(|rung| family.at(rung));
                 let both = below.into_iter().chain([combination.clone()]);
@@ -458,7 +460,10 @@ impl<'a> Search<'a> {
             };
             let tried = &self.bench.tried[index];
             let is_enough = tried.fits_with_room();
-            if matches!(tried.came_to, CameTo::Fails(_) | CameTo::NotKnown(_)) {
+            if matches!(
+                tried.outcome,
+                CombinationOutcome::Fails(_) | CombinationOutcome::NotKnown(_)
+            ) {
                 break;
             }
             least.note(rung, is_enough);
@@ -476,7 +481,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// What is known of a family's rungs from combinations with fewer tricks: what fits there is enough here too.
+    /// What is known about a family's rungs: from itself, and from combinations with fewer tricks that fit, because what
+    /// is enough there is enough here too.
     fn known_rungs(&self, family: &Family) -> Vec<(u64, bool)> {
         let tried = self.bench.tried.iter();
         let known = tried.filter_map(|tried| {
@@ -490,7 +496,7 @@ impl<'a> Search<'a> {
         known.collect()
     }
 
-    /// The rung that should do, by what was measured.
+    /// The lowest rung that is enough according to the estimate.
     fn first_guess(&self, family: &Family) -> Option<u64> {
         (1..=family.height()).find(|rung| {
             family
@@ -512,10 +518,10 @@ impl<'a> Search<'a> {
         has_unknown || self.estimate(combination) as f64 <= most
     }
 
-    /// What a combination might have on the card if the savings of its tricks added up.
+    /// The estimated peak of a combination, as if the savings of its tricks added up.
     fn estimate(&self, combination: &Combination) -> u64 {
         let floor = floor_bytes(self.composition, &self.needed);
-        // What was rehearsed with other numbers is the base of what is built on it.
+        // A combination that builds on a rehearsed change of the numbers is estimated from that.
         let changed = self
             .alone
             .iter()
@@ -532,7 +538,7 @@ impl<'a> Search<'a> {
         base.saturating_sub(saved as u64).max(floor)
     }
 
-    /// What a trick in this amount saves, by what was measured of it alone.
+    /// What a trick saves in this amount, according to its rehearsal alone.
     fn saving_of(&self, wanted: &Request) -> f64 {
         let Some((measured, bytes)) = self.measured(&wanted.name) else {
             return 0.0;
@@ -558,7 +564,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A trick as it was rehearsed alone, and what that had.
+    /// A trick as it was rehearsed alone, with its peak; of several amounts, the one with the lowest.
     fn measured(&self, name: &str) -> Option<(&Combination, u64)> {
         let mut alone = self.alone.iter().filter(|(combination, _)| {
             let requests = combination.requests();
@@ -585,7 +591,7 @@ impl<'a> Search<'a> {
         measured.is_some_and(|(_, bytes)| self.is_worth_it(self.saving(bytes)))
     }
 
-    /// Something that fits is within this.
+    /// Whether a combination contains one that fits, with the same amounts.
     fn contains_one_that_fits(&self, combination: &Combination) -> bool {
         let mut fitting = self
             .bench
@@ -598,7 +604,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Something that is built on this fits.
+    /// Whether a combination that builds on `prefix` fits.
     fn fits_within(&self, prefix: &Combination) -> bool {
         let mut fitting = self
             .bench
@@ -608,7 +614,7 @@ impl<'a> Search<'a> {
         fitting.any(|tried| prefix.is_within(&tried.combination))
     }
 
-    /// Something that fits, and changes the numbers no more, takes much less time.
+    /// Whether a combination that fits, and changes the numbers no more than `prefix`, takes much less time.
     fn is_much_slower(&self, family: &Family, prefix: &Combination) -> bool {
         let mut fitting = self
             .bench
@@ -623,7 +629,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// How long a step takes with the least of a family, roughly.
+    /// The coarse time of a step with the lowest rung of a family.
     fn time(&self, family: &Family) -> f64 {
         let least = family.at(1).unwrap_or_default();
         coarse_time(&least, self.composition.blocks)
@@ -633,7 +639,7 @@ impl<'a> Search<'a> {
 /// The amount in which a trick is rehearsed first.
 fn strongest_of(family: &Family) -> Option<Combination> {
     match family.ladder.as_ref().map(|ladder| ladder.kind) {
-        // Two chunks tell what more of them save.
+        // What two chunks save shows what more of them would save.
         Some(LadderKind::Chunks) => family.at(1),
         _ => family.at(family.height()),
     }

@@ -10,14 +10,14 @@ use ghostgpu_session::{
 };
 
 use super::*;
-use crate::made_up::{MadeUp, fails, interrupted};
+use crate::fake_runner::{FakeRunner, fails, interrupted};
 use crate::verdict::Margin;
 use ghostgpu_rehearse::{Ending, Findings};
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
 
-/// A made-up training: what it holds of each kind, in MiB.
+/// A fake training: its memory by kind, in MiB.
 #[derive(Clone, Copy)]
 struct Training {
     parameters: u64,
@@ -26,7 +26,7 @@ struct Training {
     activations: u64,
     logits: u64,
     evaluation: u64,
-    /// What the optimizer's step needs beside its state, when activations are gone.
+    /// What the optimizer's step needs besides its state, after activations are freed.
     in_optimizer_step: u64,
     batch: u64,
 }
@@ -42,7 +42,7 @@ const GPT: Training = Training {
     batch: 16,
 };
 
-/// The optimizer's step has more than the backward pass, and peft is installed.
+/// A training whose optimizer step needs more than its backward pass.
 const LARGE_DECODER: Training = Training {
     parameters: 6_000,
     gradients: 6_000,
@@ -55,7 +55,7 @@ const LARGE_DECODER: Training = Training {
 };
 
 impl Training {
-    /// What a training step and evaluation hold with tricks; none if a trick cannot be right.
+    /// The memory of a training step and of evaluation with tricks; `None` if a trick refuses this script.
     fn with(&self, tricks: &[&TrickRequest]) -> Option<(u64, u64)> {
         let mut job = *self;
         let mut batch = self.batch;
@@ -66,7 +66,7 @@ impl Training {
                     job.activations = job.activations * 6 / 10;
                 }
                 "checkpointing" => {
-                    // One of ten parts is left of what is checkpointed; nobody knows how many blocks there are.
+                    // A tenth of the checkpointed activations is left; the number of blocks is unknown here.
                     job.activations /= number("blocks").map_or(10, |_| 2);
                 }
                 "chunking" => {
@@ -209,9 +209,9 @@ fn question(sheet: &DeviceSheet) -> Question<'_> {
     }
 }
 
-fn runner(training: Training, sheet: &DeviceSheet) -> MadeUp {
+fn runner(training: Training, sheet: &DeviceSheet) -> FakeRunner {
     let sheet = sheet.clone();
-    MadeUp::new(move |rehearsal| training.run(rehearsal, &sheet))
+    FakeRunner::new(move |rehearsal| training.run(rehearsal, &sheet))
 }
 
 fn searched(training: Training, question: &Question) -> Searched {
@@ -248,7 +248,7 @@ fn every_way_that_is_said_to_fit_fits_with_the_margin() {
             let (step, evaluation) = GPT.with(&requests).expect("possible");
             let needed = (step.max(evaluation) + 400) * MIB;
             assert!(needed + 200 * MIB <= sheet.total_bytes, "{tried:?}");
-            let CameTo::Fits { headroom_bytes, .. } = tried.came_to else {
+            let CombinationOutcome::Fits { headroom_bytes, .. } = tried.outcome else {
                 panic!("{tried:?}");
             };
             assert_eq!(headroom_bytes, sheet.total_bytes - needed);
@@ -260,7 +260,7 @@ fn every_way_that_is_said_to_fit_fits_with_the_margin() {
 #[test]
 fn what_costs_nothing_comes_before_what_costs_a_pass() {
     let sheet = card(12);
-    // 13 000 MiB and 400 are 13.1 GiB: the pieces of the loss alone save enough.
+    // 13 000 MiB and 400 are 13.1 GiB: chunking the loss alone saves enough.
     let found = searched(GPT, &question(&sheet));
     assert_eq!(
         found.recommended().expect("a plan").combination.in_words(),
@@ -286,12 +286,12 @@ fn no_more_chunks_are_made_than_are_needed() {
                 .ok()
         })
         .collect();
-    // 2 000 of the rest, 400 of overhead, 200 to spare: 2 520 are left of 11 000.
+    // 2 000 for the rest, 400 of overhead and 200 to spare leave 2 520 of 11 000.
     assert_eq!(chunks.iter().min(), Some(&5), "{chunks:?}");
 }
 
 #[test]
-fn numbers_stay_as_they_are_unless_that_is_allowed() {
+fn numbers_change_only_if_that_is_allowed() {
     let sheet = card(8);
     let mut asked = question(&sheet);
     let found = searched(GPT, &asked);
@@ -359,7 +359,7 @@ fn evaluation_that_runs_out_of_memory_is_helped() {
 }
 
 #[test]
-fn where_nothing_fits_more_is_allowed_and_a_card_is_named() {
+fn if_nothing_fits_more_is_allowed_and_a_card_is_named() {
     let sheet = card(1);
     let mut asked = question(&sheet);
     let found = searched(GPT, &asked);
@@ -367,8 +367,8 @@ fn where_nothing_fits_more_is_allowed_and_a_card_is_named() {
     assert!(found.allowed_more);
     let misses = found.tried.iter().filter(|tried| {
         matches!(
-            tried.came_to,
-            CameTo::DoesNotFit {
+            tried.outcome,
+            CombinationOutcome::DoesNotFit {
                 needed: Some(_),
                 ..
             }
@@ -410,7 +410,7 @@ fn nothing_is_rehearsed_twice_on_the_same_card() {
         let seen: Rc<RefCell<Vec<Rehearsal>>> = Rc::default();
         let noted = Rc::clone(&seen);
         let own = sheet.clone();
-        let mut runner = MadeUp::new(move |rehearsal| {
+        let mut runner = FakeRunner::new(move |rehearsal| {
             noted.borrow_mut().push(rehearsal.clone());
             GPT.run(rehearsal, &own)
         });
@@ -424,7 +424,7 @@ fn nothing_is_rehearsed_twice_on_the_same_card() {
 }
 
 #[test]
-fn a_limit_on_rehearsals_is_kept_and_said() {
+fn the_limit_on_rehearsals_is_kept_and_reported() {
     let sheet = card(4);
     let mut asked = question(&sheet);
     asked.most_rehearsals = 9;
@@ -438,7 +438,7 @@ fn an_interrupt_leaves_the_best_so_far() {
     let sheet = card(8);
     let own = sheet.clone();
     let mut count = 0;
-    let mut runner = MadeUp::new(move |rehearsal| {
+    let mut runner = FakeRunner::new(move |rehearsal| {
         count += 1;
         match count {
             0..=12 => GPT.run(rehearsal, &own),
@@ -456,7 +456,7 @@ fn an_interrupt_leaves_the_best_so_far() {
 #[test]
 fn a_script_that_fails_has_no_plan() {
     let sheet = card(8);
-    let mut runner = MadeUp::new(|_| fails("KeyError: 'x'"));
+    let mut runner = FakeRunner::new(|_| fails("KeyError: 'x'"));
     let plan = find(&mut runner, &question(&sheet)).expect("an answer");
     let MemoryPlan::NoQuestion { reason, .. } = plan else {
         panic!("{plan:?}");
@@ -476,7 +476,7 @@ fn tricks_without_a_place_are_in_no_plan() {
 }
 
 #[test]
-fn what_saves_nothing_of_the_plain_job_is_tried_with_adapters() {
+fn a_trick_that_saves_nothing_alone_is_tried_again_with_adapters() {
     let sheet = card(9);
     let mut question = question(&sheet);
     question.allowed.changes = [Allowance::Lora].into();
@@ -501,7 +501,7 @@ fn has_trick(rehearsal: &Rehearsal, name: &str) -> bool {
     changes.any(|change| matches!(change, Change::Trick(request) if request.name == name))
 }
 
-/// A plan for a training that has more than usual in some rehearsals, and all of these.
+/// The plan for a training that needs more memory in some rehearsals, and all rehearsals.
 fn found_with_more(
     gib: u64,
     more: impl Fn(&Rehearsal) -> u64 + 'static,
@@ -509,7 +509,7 @@ fn found_with_more(
     let sheet = card(gib);
     let seen: Rc<RefCell<Vec<Rehearsal>>> = Rc::default();
     let (noted, own) = (Rc::clone(&seen), sheet.clone());
-    let mut runner = MadeUp::new(move |rehearsal| {
+    let mut runner = FakeRunner::new(move |rehearsal| {
         noted.borrow_mut().push(rehearsal.clone());
         let training = Training {
             parameters: GPT.parameters + more(rehearsal),
@@ -531,17 +531,17 @@ fn combinations_are_rehearsed_briefly_and_the_recommended_one_thoroughly() {
     let best = found.recommended().expect("a plan");
     assert!(best.is_thorough);
     let thorough: Vec<&Rehearsal> = seen.iter().filter(|it| !is_brief(it)).collect();
-    // As it is, with unlimited memory, and what is recommended.
+    // The job as it is, the job with unlimited memory, and the recommended combination.
     assert_eq!(thorough.len(), 3, "{thorough:?}");
     assert_eq!(thorough[2].changes, best.combination.changes());
 }
 
 #[test]
-fn what_fits_in_a_brief_rehearsal_alone_is_not_recommended() {
+fn a_combination_that_fits_only_briefly_is_not_recommended() {
     let (usual, _) = found_with_more(12, |_| 0);
     let best = usual.recommended().expect("a plan").combination.in_words();
     assert_eq!(best, "--chunk-loss 8");
-    // Pieces of the loss need more in a later epoch.
+    // Chunking the loss needs more memory in a later epoch.
     let (found, _) = found_with_more(12, |rehearsal| {
         match has_trick(rehearsal, "loss-head") && !is_brief(rehearsal) {
             true => 8_000,
@@ -562,7 +562,7 @@ fn a_job_whose_later_epochs_need_more_is_rehearsed_thoroughly_throughout() {
 }
 
 #[test]
-fn after_many_combinations_those_that_are_much_slower_are_left_out() {
+fn after_many_combinations_much_slower_ones_are_left_out() {
     let sheet = card(5);
     let mut asked = question(&sheet);
     asked.allowed.changes = Allowance::ALL.into();
@@ -580,7 +580,7 @@ fn nothing_is_rehearsed_twice_and_what_is_made_ahead_counts() {
     let seen = Rc::new(RefCell::new(Vec::new()));
     let noted = Rc::clone(&seen);
     let own = sheet.clone();
-    let mut runner = MadeUp::new(move |rehearsal| {
+    let mut runner = FakeRunner::new(move |rehearsal| {
         noted.borrow_mut().push(rehearsal.changes.clone());
         GPT.run(rehearsal, &own)
     });
@@ -592,6 +592,6 @@ fn nothing_is_rehearsed_twice_and_what_is_made_ahead_counts() {
     for (place, changes) in seen.iter().enumerate() {
         assert!(!seen[..place].contains(changes), "{changes:?} twice");
     }
-    // Three are the job as it is: on the card, with unlimited memory, and that briefly.
+    // Three are of the job as it is: on the card, with unlimited memory, and briefly with unlimited memory.
     assert_eq!(searched.rehearsals, seen.len() - 3);
 }

@@ -1,9 +1,9 @@
-//! The smallest memory at which a job ends: proposed by a replay of its history, confirmed by rehearsals.
+//! The smallest memory with which a job completes: proposed by replaying its history, confirmed by rehearsals.
 //!
-//! What a job reserved while there was plenty is not what it needs: PyTorch keeps what was freed, and gives
-//! it back when memory runs short. So the allocator's history of a run is replayed with less and less memory
-//! ([`Proposal`]), and what the replica finds is rehearsed on a card that has exactly that. Where there is no
-//! history to replay (other allocators, processes that share a card), rehearsals alone find it.
+//! What a job reserves on a large card is more than it needs: PyTorch caches freed memory and returns it only when
+//! memory runs short. So the allocator's history of a run is replayed with less and less memory ([`Proposal`]), and
+//! the smallest size that works there is rehearsed on a card with exactly that much. Where there is no history to
+//! replay (other allocators, processes that share a card), rehearsals alone find the need.
 
 mod proposal;
 mod search;
@@ -28,28 +28,28 @@ pub enum Need {
     Unknown(UnknownNeed),
 }
 
-/// The smallest memory at which a job ends.
+/// The smallest memory with which a job completes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Smallest {
-    /// The smallest card: what all processes have on it, contexts and libraries included.
+    /// The smallest card: what all processes use of it, contexts and libraries included.
     pub device_bytes: u64,
-    /// The smallest memory for PyTorch; none where no process could report.
+    /// The part of it that is PyTorch's; `None` if no process reported.
     pub reserved_bytes: Option<u64>,
-    /// The most that was allocated with so much.
+    /// Peak allocated memory on such a card.
     pub allocated_bytes: Option<u64>,
-    /// The smallest card on which PyTorch never has to flush its cache, where that is known.
+    /// The smallest card on which PyTorch never has to flush its cache, if known.
     pub comfortable_device_bytes: Option<u64>,
     /// How often PyTorch flushed its cache in the run that confirmed this.
     pub flushes: Option<u64>,
-    /// With so little, convolutions take smaller workspaces than they would otherwise, and are slower.
+    /// On such a card, convolutions fall back to smaller workspaces and are slower.
     pub takes_smaller_workspaces: bool,
     /// Optimizer steps of that run.
     pub steps: u64,
-    /// A rehearsal with exactly this memory ended.
+    /// A rehearsal with exactly this memory completed.
     pub is_confirmed: bool,
 }
 
-/// How the rehearsal with unlimited memory ended instead.
+/// Why the need is unknown: how the rehearsal with unlimited memory ended instead of completing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnknownNeed {
     OutOfMemoryToo,
@@ -60,15 +60,15 @@ pub enum UnknownNeed {
     Ended(Ending),
 }
 
-/// A need and, where the job was rehearsed with unlimited memory for it, whose memory it was then.
+/// A need and, if the job was rehearsed with unlimited memory to find it, what was recorded then.
 #[derive(Debug)]
 pub struct MeasuredNeed {
     pub need: Need,
     pub memory: Memory,
 }
 
-/// What the job with `changes` needs, of which `run` is a rehearsal. One that ran out of memory, or of which nothing
-/// was recorded, is followed by one with unlimited memory.
+/// The need of the job with `changes`, given a rehearsal of it. If `run` did not complete, or has no history, the job is
+/// rehearsed again with unlimited memory.
 pub fn need(
     runner: &mut dyn Rehearse,
     changes: &[Change],
@@ -79,7 +79,7 @@ pub fn need(
     if is_whole && !(was_unrecorded && run.findings.used_cuda()) {
         let found = smallest(runner, changes, run)?;
         let seen = need_seen_in(run);
-        // A script that recovers from running out of memory ended with less than it asked for.
+        // A script that recovers from running out of memory completes with less than it asks for.
         let asks_for_more = run.findings.used_cuda() && found.device_bytes > seen.device_bytes;
         return Ok(MeasuredNeed {
             need: Need::Found(if asks_for_more { seen } else { found }),
@@ -97,8 +97,8 @@ pub fn need(
     })
 }
 
-/// The least and the most that a job's peaks come to, where they depend on where the driver puts its segments; none
-/// where they do not, or it cannot be told.
+/// The range of a job's peaks if they depend on where the driver places segments; `None` if they do not, or if that
+/// cannot be determined.
 pub fn peak_ranges(run: &Run) -> Option<PeakRanges> {
     let had_room = run.completion() == Completion::Completed && flushes(run) == Some(0);
     let history = run.history.as_ref().filter(|_| had_room)?;
@@ -119,7 +119,7 @@ pub(crate) fn with_unlimited_memory(
     Run::even_if_timed_out(runner.rehearse(&rehearsal))
 }
 
-/// The least memory at which a job ends of which this run did.
+/// The smallest memory with which the job completes, given a run that completed.
 fn smallest(runner: &mut dyn Rehearse, changes: &[Change], run: &Run) -> Result<Smallest, Stop> {
     if !run.findings.used_cuda() {
         return Ok(Smallest {
@@ -134,8 +134,8 @@ fn smallest(runner: &mut dyn Rehearse, changes: &[Change], run: &Run) -> Result<
     }
     let mut search = Search::new(runner, changes, run);
     match Proposal::of(run) {
-        // The training goes on and takes more with every step: what these steps need is not worth another rehearsal
-        // as long as they were.
+        // The training goes on and takes more memory with every step, so the need of the rehearsed steps is not worth
+        // another rehearsal of the same length.
         Some(proposal) if was_stopped(run) && StepGrowth::of(run).is_some() => {
             Ok(search.unconfirmed(&proposal))
         }
@@ -144,7 +144,7 @@ fn smallest(runner: &mut dyn Rehearse, changes: &[Change], run: &Run) -> Result<
     }
 }
 
-/// Whether we ended the script while it went on.
+/// Whether the rehearsal ended a script that would have gone on.
 fn was_stopped(run: &Run) -> bool {
     let main = run.findings.main_process();
     main.is_some_and(|process| process.stopped_by_step_limit)
@@ -164,13 +164,13 @@ fn unknown_because(run: &Run) -> Option<UnknownNeed> {
     })
 }
 
-/// Optimizer steps that were completed.
+/// The number of completed optimizer steps.
 fn steps(run: &Run) -> u64 {
     let processes = run.findings.processes.iter();
     processes.map(|process| process.steps).max().unwrap_or(0)
 }
 
-/// How often PyTorch flushed its cache; none if no process reported.
+/// How often PyTorch flushed its cache; `None` if no process reported.
 pub(crate) fn flushes(run: &Run) -> Option<u64> {
     let processes = &run.findings.processes;
     let peaks = processes.iter().flat_map(|process| &process.peaks);

@@ -1,36 +1,36 @@
-//! What a replay of a run's history says about its smallest memory.
+//! The smallest memory according to a replay of a run's history.
 
 use ghostgpu_rehearse::Run;
 use ghostgpu_session::MemoryLimit;
 
 use super::flushes;
 
-/// What the replica proposes. Bytes are those of PyTorch.
+/// What the replica proposes. Bytes are PyTorch's reserved memory unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
-    /// The least with which the recorded program ends.
+    /// The smallest memory with which the recorded program completes.
     pub smallest_bytes: u64,
-    /// From here on it never flushes its cache.
+    /// The smallest memory with which PyTorch never flushes its cache.
     pub comfortable_bytes: u64,
-    /// What is on the card beside it: the context, libraries.
+    /// What else is on the card: the context and libraries.
     pub outside_bytes: u64,
-    /// With the least, convolutions take smaller workspaces than they would otherwise.
+    /// With `smallest_bytes`, convolutions fall back to smaller workspaces.
     pub takes_smaller_workspaces: bool,
-    /// How often PyTorch flushes its cache with the least.
+    /// How often PyTorch flushes its cache with `smallest_bytes`.
     pub flushes: u64,
-    /// The part of the card that the script allows PyTorch, if it set one.
+    /// The script's own limit for PyTorch, as a part of the card, if it set one.
     pub limit: Option<MemoryLimit>,
-    /// With so little, libraries do without workspaces of some size, and what they take instead is not known, so that
-    /// the least may be less.
+    /// With `smallest_bytes`, libraries would replace workspaces that are a notable part of the memory, and the sizes
+    /// of the replacements are unknown. The true minimum may be smaller.
     pub is_estimate: bool,
 }
 
-/// A workspace matters from this part of the memory on.
+/// A replaced workspace of unknown size matters if it is more than one part in this many.
 const MATTERS: u64 = 20;
 
 impl Proposal {
-    /// None without a history, or where others have memory on the same card, too: how much they could do
-    /// without is not in it.
+    /// `None` without a history, or if other processes use the same card: the history does not say how much memory
+    /// those could do without.
     pub fn of(run: &Run) -> Option<Self> {
         let history = run.history.as_ref()?;
         let outside_bytes = Self::outside_bytes_of(run)?;
@@ -50,7 +50,7 @@ impl Proposal {
         })
     }
 
-    /// The smallest card on which PyTorch can have this much.
+    /// The smallest card on which PyTorch can reserve this much.
     pub fn card_for(&self, reserved_bytes: u64) -> u64 {
         let by_limit = self.limit.map_or(0, |limit| {
             part(reserved_bytes, limit.total_bytes, limit.limit_bytes).saturating_add(1)
@@ -58,7 +58,7 @@ impl Proposal {
         (reserved_bytes + self.outside_bytes).max(by_limit)
     }
 
-    /// What PyTorch can have on a card.
+    /// How much PyTorch can reserve on a card of this size.
     pub fn reserved_on(&self, card_bytes: u64) -> u64 {
         let by_limit = self.limit.map_or(u64::MAX, |limit| {
             part(card_bytes, limit.limit_bytes, limit.total_bytes)
@@ -66,7 +66,7 @@ impl Proposal {
         card_bytes.saturating_sub(self.outside_bytes).min(by_limit)
     }
 
-    /// What is on the card beside PyTorch's memory; none where others have memory on the same card, too.
+    /// What is on the card besides PyTorch's memory; `None` if other processes use the same card.
     pub fn outside_bytes_of(run: &Run) -> Option<u64> {
         let findings = &run.findings;
         let main = findings.main_process()?;
@@ -86,7 +86,7 @@ impl Proposal {
     }
 }
 
-/// The limit that the script has set for PyTorch on the card that it uses.
+/// The limit that the script set for PyTorch on the card it uses.
 pub(crate) fn memory_limit(run: &Run) -> Option<MemoryLimit> {
     let main = run.findings.main_process()?;
     let used = main

@@ -8,40 +8,40 @@ use super::{Smallest, flushes, steps};
 /// PyTorch gets its memory in multiples of this.
 const GRANULE_BYTES: u64 = 2 << 20;
 
-/// A proposal that is not enough is raised so many times.
+/// How often a proposal that is too small is raised.
 const RAISES: u32 = 4;
 
-/// An estimate that is enough is lowered so many times.
+/// How often an estimate that is enough is lowered.
 const LOWERINGS: u32 = 2;
 
-/// Rehearsals where there is no history to replay.
+/// How many rehearsals a bisection takes at most.
 const REHEARSALS: u32 = 6;
 
-/// Parts of the memory that a bisection may leave open.
+/// A search ends when the bounds are closer than one part in this many.
 const PRECISION: u64 = 100;
 
-/// Looks for the least memory at which a job ends of which one run did.
+/// Searches for the smallest memory with which a job completes.
 pub struct Search<'a> {
     runner: &'a mut dyn Rehearse,
     changes: &'a [Change],
-    /// It ended, and had no more than its peak.
+    /// A run that completed, so its peak is enough.
     run: &'a Run,
 }
 
-/// What is known while looking.
-struct Known {
-    /// Not enough, as far as is known.
+/// The bounds of the answer so far.
+struct Bounds {
+    /// The largest memory that was not enough; at first a lower estimate.
     too_little: u64,
     enough: u64,
-    /// The rehearsal that had `enough` and ended; none before there was one.
+    /// The rehearsal that completed with `enough`, once there is one.
     confirmed_by: Option<Run>,
 }
 
-/// What a rehearsal with a certain memory came to.
-enum Tried {
-    Ended,
-    DidNot,
-    /// It did not end in time, and others would not either.
+/// How a rehearsal with a given memory ended.
+enum Attempt {
+    Completed,
+    Failed,
+    /// Other memory sizes would time out as well.
     TimedOut,
 }
 
@@ -54,33 +54,33 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Rehearses what is proposed. Where that is not enough, more and more, and then what lies between; where
-    /// it was a mere estimate, a little less.
+    /// Rehearses the proposal. If it is not enough, tries more and more, then bisects; if it is an estimate and is
+    /// enough, tries a little less.
     pub fn confirm(&mut self, proposal: &Proposal) -> Result<Smallest, Stop> {
         let peak = self.run.findings.peak_device_bytes();
         let proposed = proposal.card_for(proposal.smallest_bytes);
         let comfortable = proposal.card_for(proposal.comfortable_bytes);
-        let mut known = Known {
+        let mut bounds = Bounds {
             too_little: 0,
             enough: peak.max(proposed),
             confirmed_by: None,
         };
-        match self.try_memory(proposed, &mut known)? {
-            Tried::DidNot => self.raise(proposed, &mut known)?,
-            Tried::Ended if proposal.is_estimate => self.lower(proposal, &mut known)?,
-            Tried::Ended | Tried::TimedOut => {}
+        match self.try_memory(proposed, &mut bounds)? {
+            Attempt::Failed => self.raise(proposed, &mut bounds)?,
+            Attempt::Completed if proposal.is_estimate => self.lower(proposal, &mut bounds)?,
+            Attempt::Completed | Attempt::TimedOut => {}
         }
-        let reserved = proposal.reserved_on(known.enough);
+        let reserved = proposal.reserved_on(bounds.enough);
         Ok(Smallest {
             takes_smaller_workspaces: proposal.takes_smaller_workspaces,
-            ..self.found(&known, Some(reserved), Some(comfortable))
+            ..self.found(&bounds, Some(reserved), Some(comfortable))
         })
     }
 
-    /// What is proposed, without a rehearsal.
+    /// The proposal as it is, without a rehearsal.
     pub fn unconfirmed(&self, proposal: &Proposal) -> Smallest {
         let enough = proposal.card_for(proposal.smallest_bytes);
-        let known = Known {
+        let bounds = Bounds {
             too_little: 0,
             enough,
             confirmed_by: None,
@@ -89,38 +89,38 @@ impl<'a> Search<'a> {
         Smallest {
             flushes: Some(proposal.flushes),
             takes_smaller_workspaces: proposal.takes_smaller_workspaces,
-            ..self.found(&known, Some(proposal.smallest_bytes), Some(comfortable))
+            ..self.found(&bounds, Some(proposal.smallest_bytes), Some(comfortable))
         }
     }
 
-    fn lower(&mut self, proposal: &Proposal, known: &mut Known) -> Result<(), Stop> {
+    fn lower(&mut self, proposal: &Proposal, bounds: &mut Bounds) -> Result<(), Stop> {
         let step = (proposal.smallest_bytes / PRECISION).next_multiple_of(GRANULE_BYTES);
         let allocated = self.run.findings.peak_allocated_bytes().unwrap_or(0);
         for _ in 0..LOWERINGS {
-            let memory = known.enough.saturating_sub(step);
+            let memory = bounds.enough.saturating_sub(step);
             if memory < allocated + proposal.outside_bytes {
                 break;
             }
-            if !matches!(self.try_memory(memory, known)?, Tried::Ended) {
+            if !matches!(self.try_memory(memory, bounds)?, Attempt::Completed) {
                 break;
             }
         }
         Ok(())
     }
 
-    fn raise(&mut self, proposed: u64, known: &mut Known) -> Result<(), Stop> {
-        // The replica is seldom far off: small raises first, each twice the one before.
+    fn raise(&mut self, proposed: u64, bounds: &mut Bounds) -> Result<(), Stop> {
+        // The replica is rarely far off, so the first raise is small; each further one is twice as large.
         let mut raise = (proposed / 200).max(GRANULE_BYTES);
         for _ in 0..RAISES {
-            let is_confirmed = known.confirmed_by.is_some();
+            let is_confirmed = bounds.confirmed_by.is_some();
             let memory = match is_confirmed {
-                false => known.too_little + raise.next_multiple_of(GRANULE_BYTES),
-                true => known.middle(),
+                false => bounds.too_little + raise.next_multiple_of(GRANULE_BYTES),
+                true => bounds.middle(),
             };
-            if memory >= known.enough || (is_confirmed && known.is_precise()) {
+            if memory >= bounds.enough || (is_confirmed && bounds.is_precise()) {
                 break;
             }
-            if matches!(self.try_memory(memory, known)?, Tried::TimedOut) {
+            if matches!(self.try_memory(memory, bounds)?, Attempt::TimedOut) {
                 break;
             }
             raise *= 2;
@@ -128,11 +128,11 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Rehearses between what is allocated and what was reserved.
+    /// Bisects between what the run allocated and what it reserved.
     pub fn bisect(&mut self) -> Result<Smallest, Stop> {
         let findings = &self.run.findings;
         let peak = findings.peak_device_bytes();
-        // What the allocators of all processes had cached, at most, can be done without.
+        // At best, the job can do without everything that the allocators of its processes cached.
         let peaks = findings.processes.iter().flat_map(|process| &process.peaks);
         let cached: u64 = peaks
             .map(|peaks| {
@@ -140,31 +140,31 @@ impl<'a> Search<'a> {
                 reserved.saturating_sub(peaks.peak_allocated_bytes)
             })
             .sum();
-        let mut known = Known {
+        let mut bounds = Bounds {
             too_little: peak.saturating_sub(cached),
             enough: peak,
             confirmed_by: None,
         };
         for _ in 0..REHEARSALS {
-            let memory = known.middle();
-            if memory >= known.enough || known.is_precise() {
+            let memory = bounds.middle();
+            if memory >= bounds.enough || bounds.is_precise() {
                 break;
             }
-            if matches!(self.try_memory(memory, &mut known)?, Tried::TimedOut) {
+            if matches!(self.try_memory(memory, &mut bounds)?, Attempt::TimedOut) {
                 break;
             }
         }
-        let last = known.confirmed_by.as_ref().unwrap_or(self.run);
+        let last = bounds.confirmed_by.as_ref().unwrap_or(self.run);
         let reserved = last.findings.peak_reserved_bytes();
         let comfortable = (flushes(self.run) == Some(0)).then_some(peak);
-        Ok(self.found(&known, reserved, comfortable))
+        Ok(self.found(&bounds, reserved, comfortable))
     }
 
-    /// One rehearsal on cards with so much memory.
-    fn try_memory(&mut self, bytes: u64, known: &mut Known) -> Result<Tried, Stop> {
+    /// One rehearsal on cards with `bytes` of memory.
+    fn try_memory(&mut self, bytes: u64, bounds: &mut Bounds) -> Result<Attempt, Stop> {
         let purpose = Purpose::SmallestMemory { bytes };
         let mut changes = [self.changes, &[Change::Memory(bytes)]].concat();
-        // The replay has gone through them with so much memory.
+        // Later epochs that showed nothing new need no rehearsal: the replay has covered them with this memory.
         let main = self.run.findings.main_process();
         let coverage = main.and_then(|process| process.coverage.as_ref());
         if coverage.is_some_and(|coverage| coverage.later_passes_are_alike) {
@@ -174,41 +174,41 @@ impl<'a> Search<'a> {
         let run = Run::even_if_timed_out(self.runner.rehearse(&rehearsal))?;
         Ok(match run.completion() {
             Completion::Completed => {
-                known.enough = bytes;
-                known.confirmed_by = Some(run);
-                Tried::Ended
+                bounds.enough = bytes;
+                bounds.confirmed_by = Some(run);
+                Attempt::Completed
             }
-            Completion::TimedOut => Tried::TimedOut,
-            // Libraries have words of their own for memory that they did not get.
+            Completion::TimedOut => Attempt::TimedOut,
+            // Not only `OutOfMemory`: libraries report a failed allocation with errors of their own.
             _ => {
-                known.too_little = bytes;
-                Tried::DidNot
+                bounds.too_little = bytes;
+                Attempt::Failed
             }
         })
     }
 
-    fn found(&self, known: &Known, reserved: Option<u64>, comfortable: Option<u64>) -> Smallest {
-        let run = known.confirmed_by.as_ref().unwrap_or(self.run);
+    fn found(&self, bounds: &Bounds, reserved: Option<u64>, comfortable: Option<u64>) -> Smallest {
+        let run = bounds.confirmed_by.as_ref().unwrap_or(self.run);
         Smallest {
-            device_bytes: known.enough,
+            device_bytes: bounds.enough,
             reserved_bytes: reserved,
             allocated_bytes: run.findings.peak_allocated_bytes(),
-            comfortable_device_bytes: comfortable.map(|bytes| bytes.max(known.enough)),
+            comfortable_device_bytes: comfortable.map(|bytes| bytes.max(bounds.enough)),
             flushes: flushes(run),
             takes_smaller_workspaces: false,
             steps: steps(run),
-            is_confirmed: known.confirmed_by.is_some(),
+            is_confirmed: bounds.confirmed_by.is_some(),
         }
     }
 }
 
-impl Known {
+impl Bounds {
     fn middle(&self) -> u64 {
         let open = self.enough.saturating_sub(self.too_little);
         self.too_little + (open / 2).next_multiple_of(GRANULE_BYTES)
     }
 
-    /// What is left open is a small part of the answer.
+    /// The bounds are close enough to each other.
     fn is_precise(&self) -> bool {
         self.enough.saturating_sub(self.too_little) <= self.enough / PRECISION
     }

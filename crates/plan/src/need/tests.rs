@@ -4,11 +4,11 @@ use std::rc::Rc;
 use ghostgpu_session::MemoryLimit;
 
 use super::*;
-use crate::made_up::{MadeUp, does_not_fit, fails, fits, interrupted, times_out};
+use crate::fake_runner::{FakeRunner, does_not_fit, fails, fits, interrupted, times_out};
 
 const MIB: u64 = 1 << 20;
 
-/// A job with `allocated` bytes that reserves `reserved` if it can, beside a context of 100 MiB.
+/// A completed run that allocated and reserved these bytes, beside a context of 100 MiB.
 fn ends_with(allocated: u64, reserved: u64) -> Result<Run, Stop> {
     let mut run = fits(reserved)?;
     run.findings.processes[0].peaks[0].peak_allocated_bytes = allocated;
@@ -18,7 +18,7 @@ fn ends_with(allocated: u64, reserved: u64) -> Result<Run, Stop> {
     Ok(run)
 }
 
-/// The memory that a rehearsal's cards have, if that is what it changes.
+/// The memory of a rehearsal's cards, if it sets one.
 fn memory_of(rehearsal: &Rehearsal) -> Option<u64> {
     rehearsal.changes.iter().find_map(|change| match change {
         Change::Memory(bytes) => Some(*bytes),
@@ -26,11 +26,11 @@ fn memory_of(rehearsal: &Rehearsal) -> Option<u64> {
     })
 }
 
-/// A job that needs a card of `least` bytes and takes up to 2,000 MiB; the memories that it was given.
-fn job(least: u64) -> (MadeUp, Rc<RefCell<Vec<u64>>>) {
+/// A job that needs a card of `least` bytes and reserves up to 2,000 MiB, and the list of memory sizes it is tried with.
+fn job(least: u64) -> (FakeRunner, Rc<RefCell<Vec<u64>>>) {
     let tried = Rc::new(RefCell::new(Vec::new()));
     let seen = Rc::clone(&tried);
-    let runner = MadeUp::new(move |rehearsal| {
+    let runner = FakeRunner::new(move |rehearsal| {
         let Some(memory) = memory_of(rehearsal) else {
             return ends_with(1000 * MIB, 2000 * MIB);
         };
@@ -85,7 +85,7 @@ fn a_proposal_that_is_enough_takes_one_rehearsal() {
 }
 
 #[test]
-fn what_is_not_worth_a_rehearsal_is_as_the_replay_says() {
+fn an_unconfirmed_need_is_what_the_replay_proposes() {
     let (mut runner, tried) = job(1300 * MIB);
     let run = ends_with(1000 * MIB, 2000 * MIB).expect("a run");
     let smallest = Search::new(&mut runner, &[], &run).unconfirmed(&proposal(1200 * MIB));
@@ -113,7 +113,7 @@ fn a_script_that_takes_half_of_a_card_needs_one_of_twice_the_size() {
     let (smallest, tried) = confirmed(card, &limited);
     assert_eq!(tried, [card]);
     assert_eq!(smallest.reserved_bytes, Some(1200 * MIB));
-    // Where it may take nearly all, the context decides.
+    // If the script may take nearly all of the card, the context is what limits it.
     let nearly_all = Proposal {
         limit: Some(MemoryLimit {
             device: 0,
@@ -126,7 +126,7 @@ fn a_script_that_takes_half_of_a_card_needs_one_of_twice_the_size() {
 }
 
 #[test]
-fn a_proposal_that_is_not_enough_is_raised_until_the_job_ends() {
+fn a_proposal_that_is_not_enough_is_raised_until_the_job_completes() {
     for more in [1, 3, 10, 30, 80] {
         let least = (1300 + more) * MIB;
         let (smallest, tried) = confirmed(least, &proposal(1200 * MIB));
@@ -138,7 +138,7 @@ fn a_proposal_that_is_not_enough_is_raised_until_the_job_ends() {
 }
 
 #[test]
-fn what_no_rehearsal_confirms_is_what_the_run_had() {
+fn if_no_rehearsal_confirms_less_the_need_is_the_peak_of_the_run() {
     let (smallest, tried) = confirmed(u64::MAX, &proposal(1200 * MIB));
     assert_eq!(tried.len(), 5);
     assert_eq!(smallest.device_bytes, 2100 * MIB);
@@ -147,7 +147,7 @@ fn what_no_rehearsal_confirms_is_what_the_run_had() {
 }
 
 #[test]
-fn an_estimate_that_is_enough_is_lowered_while_the_job_ends() {
+fn an_estimate_that_is_enough_is_lowered_while_the_job_completes() {
     let estimate = Proposal {
         is_estimate: true,
         ..proposal(1200 * MIB)
@@ -163,7 +163,7 @@ fn an_estimate_that_is_enough_is_lowered_while_the_job_ends() {
 
 #[test]
 fn a_rehearsal_at_its_time_limit_is_not_repeated_with_more_memory() {
-    let mut runner = MadeUp::new(|_| times_out());
+    let mut runner = FakeRunner::new(|_| times_out());
     let run = ends_with(1000 * MIB, 2000 * MIB).expect("a run");
     let smallest = Search::new(&mut runner, &[], &run)
         .confirm(&proposal(1200 * MIB))
@@ -174,7 +174,7 @@ fn a_rehearsal_at_its_time_limit_is_not_repeated_with_more_memory() {
 }
 
 #[test]
-fn without_a_history_rehearsals_find_it_to_a_hundredth() {
+fn without_a_history_bisection_finds_the_need_closely() {
     for least in [1101, 1234, 1500, 1900, 2099] {
         let (mut runner, tried) = job(least * MIB);
         let run = ends_with(1000 * MIB, 2000 * MIB).expect("a run");
@@ -205,7 +205,7 @@ fn a_job_that_ran_out_of_memory_is_rehearsed_with_unlimited_memory_first() {
 
 #[test]
 fn a_job_that_ended_unrecorded_is_rehearsed_again_for_its_history() {
-    let mut runner = MadeUp::new(|rehearsal| {
+    let mut runner = FakeRunner::new(|rehearsal| {
         if memory_of(rehearsal).is_none() {
             assert_eq!(rehearsal.records, Records::History);
         }
@@ -219,7 +219,7 @@ fn a_job_that_ended_unrecorded_is_rehearsed_again_for_its_history() {
 
 #[test]
 fn a_script_that_used_no_card_needs_none() {
-    let mut runner = MadeUp::new(|_| panic!("there is nothing to rehearse"));
+    let mut runner = FakeRunner::new(|_| panic!("there is nothing to rehearse"));
     let run = Run::new(Ending::Exited(0), Default::default());
     let Need::Found(smallest) = need(&mut runner, &[], &run).expect("no stop").need else {
         panic!("it ended");
@@ -230,7 +230,7 @@ fn a_script_that_used_no_card_needs_none() {
 
 #[test]
 fn a_rehearsal_with_unlimited_memory_that_fails_says_why_the_need_is_unknown() {
-    let unknown = |mut runner: MadeUp| {
+    let unknown = |mut runner: FakeRunner| {
         let run = does_not_fit().expect("a run");
         match need(&mut runner, &[], &run).map(|measured| measured.need) {
             Ok(Need::Unknown(because)) => because.to_string(),
@@ -238,19 +238,22 @@ fn a_rehearsal_with_unlimited_memory_that_fails_says_why_the_need_is_unknown() {
         }
     };
     assert_eq!(
-        unknown(MadeUp::new(|_| fails("KeyError: 'x'"))),
+        unknown(FakeRunner::new(|_| fails("KeyError: 'x'"))),
         "ended with KeyError: 'x'"
     );
-    assert_eq!(unknown(MadeUp::new(|_| times_out())), "did not end in time");
     assert_eq!(
-        unknown(MadeUp::new(|_| does_not_fit())),
+        unknown(FakeRunner::new(|_| times_out())),
+        "did not end in time"
+    );
+    assert_eq!(
+        unknown(FakeRunner::new(|_| does_not_fit())),
         "ran out of memory too"
     );
 }
 
 #[test]
 fn an_interrupt_is_passed_on() {
-    let mut runner = MadeUp::new(|_| interrupted());
+    let mut runner = FakeRunner::new(|_| interrupted());
     let run = does_not_fit().expect("a run");
     let stopped = need(&mut runner, &[], &run);
     assert!(matches!(stopped, Err(Stop::Interrupted(2))), "{stopped:?}");

@@ -1,9 +1,9 @@
-//! How much of a card has to be left for a job to fit with room.
+//! How much of a card must be left for a job to count as fitting.
 
 use ghostgpu_device::{DeviceSheet, Uncertainty};
 use ghostgpu_rehearse::Prepared;
 
-/// How much of a card has to be left, as the user says it.
+/// How much of a card must be left, as the user specifies it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Margin {
     Bytes(u64),
@@ -12,7 +12,7 @@ pub enum Margin {
 }
 
 impl Margin {
-    /// The margin on a card of that size.
+    /// The margin on a card of this size.
     pub fn bytes_of(self, total_bytes: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -26,13 +26,13 @@ impl Margin {
 pub struct OnCard<'a> {
     pub sheet: &'a DeviceSheet,
     pub count: usize,
-    /// How far it may be off its sheet.
+    /// How far the card may differ from its data sheet.
     pub uncertainty: Option<&'a Uncertainty>,
-    /// What others hold of it.
+    /// What others use of it.
     pub reserve_bytes: u64,
-    /// Asked for; else the margin is what is uncertain about the card.
+    /// The margin that the user asked for; without one, it is the card's uncertainty.
     pub margin: Option<Margin>,
-    /// The installed torch, where no process says so.
+    /// The installed torch, in case no process reports its own.
     pub torch: Option<&'a str>,
 }
 
@@ -49,7 +49,7 @@ impl<'a> OnCard<'a> {
         }
     }
 
-    /// What the job may have of it.
+    /// The part of the card that the job may use.
     pub fn capacity_bytes(&self) -> u64 {
         self.sheet.total_bytes.saturating_sub(self.reserve_bytes)
     }

@@ -1,13 +1,13 @@
 //! What a rehearsal says about a training: the verdict, and why. Pure.
 //!
-//! The first that holds is the verdict:
+//! The first of these that holds decides the verdict:
 //!
-//! 1. the script did not come to its end, for a reason of its own or of ours;
-//! 2. nothing of what it reported can be read, or it never used the card, so that nothing is known about it;
-//! 3. the installed torch has no code for the card: whatever the memory, the job stops at its first kernel;
-//! 4. it ran out of memory: that is certain, however little of the training was reached;
-//! 5. memory grows without an end in sight, and the card is full before the training is over;
-//! 6. something that decides was not reached;
+//! 1. the script did not run to its end, because of itself or because of a limit of GhostGPU;
+//! 2. none of its reports can be read, or it never used the card, so nothing is known about it;
+//! 3. the installed torch has no code for the card, so the job stops at its first kernel whatever the memory;
+//! 4. it ran out of memory, which is certain however little of the training was reached;
+//! 5. memory keeps growing, and the card is full before the training is over;
+//! 6. a decisive part of the training was not reached;
 //! 7. it fits tightly, or it fits.
 
 mod margin;
@@ -22,20 +22,20 @@ use crate::placement::TightRun;
 use crate::step_growth::StepGrowth;
 pub use margin::{Margin, OnCard};
 
-/// A training of more steps than this is not waited for.
+/// The number of steps assumed for a training whose end is unknown.
 const LONG_TRAINING: u64 = 1_000_000;
 
-/// Growth by less than this is that of a list of numbers, and no card is filled by it.
+/// Slower growth per step is that of a list of numbers, which never fills a card.
 const LEAST_GROWTH_BYTES: u64 = 4096;
 
-/// Where batches differ in size, so large a part of the need (one of ten) is left for them to come in another order.
+/// Where batches differ in size, one part in this many of the need must be left: in another order they may need more.
 const PARTS_FOR_ANOTHER_ORDER: u64 = 10;
 
-/// So many flushes of PyTorch's cache in a step are one in nearly every step: a few come with the first steps and the
-/// ends of epochs.
+/// From this many flushes per step on, the job counts as tight. Fewer are normal: PyTorch flushes in the first steps
+/// and at the ends of epochs.
 const FLUSHES_OF_A_TIGHT_STEP: f64 = 0.5;
 
-/// What has to be rehearsed before anything can be said to fit.
+/// The parts of a training that must be rehearsed before it can be said to fit.
 const DECISIVE: [TrainingPart; 4] = [
     TrainingPart::Steps,
     TrainingPart::LargestBatch,
@@ -49,15 +49,15 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// A sentence without its full stop.
     pub reason: String,
-    /// What is left of the card beside what the rehearsed part of the job needs.
+    /// What is left of the card after the need of the rehearsed part of the job and its growth to come.
     pub headroom_bytes: Option<u64>,
-    /// How much has to be left for it to fit with room.
+    /// The headroom that the job must have to fit, and not only fit tightly.
     pub margin_bytes: u64,
-    /// How often PyTorch flushed its cache on this card, for each step.
+    /// How often PyTorch flushed its cache per step on this card.
     pub flushes_per_step: Option<f64>,
 }
 
-/// Judges a run, with what is known of the job's need, its growth and the card.
+/// Judges a run, given what is known about the job's need, its growth and the card.
 pub fn judge(
     run: &Run,
     need: Option<&Smallest>,
@@ -84,7 +84,7 @@ pub fn judge(
     }
 }
 
-/// What a run that ended took: its need, where nothing smaller was looked for.
+/// What a completed run used, as its need where no smaller one was searched for.
 pub fn need_seen_in(run: &Run) -> Smallest {
     let findings = &run.findings;
     let retries = flushes(&findings.processes);
@@ -95,7 +95,7 @@ pub fn need_seen_in(run: &Run) -> Smallest {
         comfortable_device_bytes: (retries == 0).then_some(findings.peak_device_bytes()),
         flushes: Some(retries),
         steps: steps(&findings.processes),
-        // If they did, they did so with what it had.
+        // Any smaller workspaces are part of how this run went; they are not a consequence of having less memory.
         takes_smaller_workspaces: false,
         is_confirmed: true,
     }
@@ -173,30 +173,30 @@ fn verdict(
     }
 }
 
-/// Whether batches differ in size, and more of them are to come. What PyTorch has cached, and in which pieces, depends
-/// on the order of sizes, and on a card that is nearly full that decides.
+/// Whether batches differ in size and more of them are to come. What PyTorch has cached, and in which pieces, depends on
+/// the order of sizes, and on a nearly full card that decides whether the job fits.
 fn depends_on_order(run: &Run) -> bool {
     let processes = run.findings.processes.iter();
     let mut coverages = processes.filter_map(|process| process.coverage.as_ref());
     steps_to_come(run) > 0 && coverages.any(|coverage| coverage.do_batches_vary)
 }
 
-/// Whether anything of the script came to the card: one that only asks for its name has a context there.
+/// Whether the script put anything on the card. A script that only asks for the card's name still has a context there.
 fn uses_card(run: &Run, card: &OnCard) -> bool {
     let findings = &run.findings;
     let mut peaks = findings.processes.iter().flat_map(|each| &each.peaks);
-    // Not every allocator counts what it hands out, and not everything goes through PyTorch's.
+    // Not every allocator counts its allocations, and not all memory goes through PyTorch's.
     peaks.any(|peaks| peaks.allocations > 0 || peaks.peak_allocated_bytes > 0)
         || findings.peak_device_bytes() > card.sheet.overhead.context_bytes
 }
 
-/// The process that had most memory, if its torch has no code for the card.
+/// The main process, if its torch has no code for the card.
 fn without_code<'a>(run: &'a Run, card: &OnCard) -> Option<&'a ProcessReport> {
     let process = run.findings.main_process()?;
     (!runs_on(&process.code_architectures, card.sheet.capability)).then_some(process)
 }
 
-/// After how many more steps the card is full, if the training goes on for so long.
+/// After how many more steps the card is full, if the training has that many.
 fn full_after(growth: &StepGrowth, left_bytes: u64, run: &Run) -> Option<u64> {
     if growth.bytes_per_step < LEAST_GROWTH_BYTES {
         return None;
@@ -205,8 +205,7 @@ fn full_after(growth: &StepGrowth, left_bytes: u64, run: &Run) -> Option<u64> {
     (steps < steps_to_come(run)).then_some(steps)
 }
 
-/// How memory grew in passes that were not rehearsed to their end, where no line was found by which it could be
-/// extrapolated.
+/// How memory grew in passes that were not rehearsed to their end, if there is no steady growth to extrapolate.
 fn growth_cut_short(run: &Run, growth: Option<&StepGrowth>) -> Option<String> {
     if growth.is_some() {
         return None;
@@ -215,7 +214,7 @@ fn growth_cut_short(run: &Run, growth: Option<&StepGrowth>) -> Option<String> {
     coverages.find_map(|process| process.coverage.as_ref()?.growth_cut_short.clone())
 }
 
-/// What the steps that were left out will keep, of a training whose end is known.
+/// What the steps that were not rehearsed will add, if their number is known.
 fn growth_to_come(growth: Option<&StepGrowth>, run: &Run) -> u64 {
     match (growth, steps_to_come(run)) {
         (None, _) | (_, LONG_TRAINING) => 0,
@@ -223,8 +222,8 @@ fn growth_to_come(growth: Option<&StepGrowth>, run: &Run) -> u64 {
     }
 }
 
-/// How many steps the training may go on for: none if the script came to its end with all of them, those that were left
-/// out if it did so in shortened passes, and many if it was stopped.
+/// How many more steps the training may have: none if the script ran all of them, the skipped ones if passes were
+/// shortened, and [`LONG_TRAINING`] if the rehearsal ended the script.
 fn steps_to_come(run: &Run) -> u64 {
     if run.stopped_by_step_limit() {
         return LONG_TRAINING;
@@ -238,7 +237,7 @@ fn steps_to_come(run: &Run) -> u64 {
         .unwrap_or(0)
 }
 
-/// Why it is not known whether everything of a training fits; none if everything that decides was reached.
+/// Why it is not known whether the whole training fits; `None` if every decisive part was reached.
 pub fn not_known(run: &Run) -> Option<String> {
     let findings = &run.findings;
     if findings.cards.is_empty() {
@@ -259,12 +258,12 @@ pub fn not_known(run: &Run) -> Option<String> {
     }
     let coverages = findings.processes.iter();
     let coverages = coverages.filter_map(|process| process.coverage.as_ref());
-    // Several ranks do the same.
+    // Ranks do the same things, so the first reason is enough.
     let decisive = coverages.flat_map(decisive_parts).next()?;
     Some(reasons::not_reached(decisive))
 }
 
-/// What decides and was not reached.
+/// The decisive parts that were not reached.
 fn decisive_parts(coverage: &Coverage) -> impl Iterator<Item = &NotReached> {
     let not_reached = coverage.not_reached.iter();
     not_reached.filter(|missed| DECISIVE.contains(&missed.part))
@@ -280,7 +279,7 @@ fn steps(processes: &[ProcessReport]) -> u64 {
     steps.max().unwrap_or(0)
 }
 
-/// Of the process that flushed most; none without a step.
+/// Flushes per step of the process that flushed most often; `None` if no process made a step.
 fn flushes_per_step(processes: &[ProcessReport]) -> Option<f64> {
     let each = processes.iter().filter(|process| process.steps > 0);
     each.map(|process| flushes(std::slice::from_ref(process)) as f64 / process.steps as f64)

@@ -34,7 +34,7 @@ pub fn ended_otherwise(run: &Run, verdict: Verdict) -> String {
     }
 }
 
-/// What keeps the script from the card, if that can be told.
+/// What keeps the script from using the card, if known.
 pub fn not_used(run: &Run, card: &OnCard) -> String {
     let processes = || run.findings.processes.iter();
     let hiding = processes()
@@ -98,7 +98,7 @@ pub fn will_run_out(growth: &StepGrowth, steps: u64) -> String {
     )
 }
 
-/// A loop that goes on until the card computes something.
+/// A loop that runs until the card computes some value.
 pub fn waits(line: &str) -> String {
     format!(
         "the loop at {line} waits for a value that only a real card computes, and the rehearsal ended there"

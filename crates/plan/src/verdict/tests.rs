@@ -1,4 +1,4 @@
-//! One case for each degree, and one for each question of which comes first.
+//! One case for each verdict, and one for each pair of reasons whose order matters.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::step_growth::KeepingLine;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// What happened in a made-up run on a card of 10 GiB; by default it trains for ten steps and fits.
+/// What happened in a simulated run on a card of 10 GiB; by default it trains for ten steps and fits.
 #[derive(Clone)]
 struct Seen {
     is_out_of_memory: bool,
@@ -192,7 +192,7 @@ fn every_degree_has_its_reason() {
             Verdict::Fits,
             "6.00 GiB (60 %) to spare",
         ),
-        // The same with batches that differ in size, on a card that is nearly full.
+        // The same with batches that differ in size, on a nearly full card.
         (
             Seen {
                 flushes: 2,
@@ -213,7 +213,7 @@ fn every_degree_has_its_reason() {
             Verdict::FitsTightly,
             "20.00 MiB to spare is little where batches differ in size: in another order they may need more",
         ),
-        // There is room for another order, or there is no other order to come.
+        // There is enough left for another order, or no more batches are to come.
         (
             Seen {
                 flushes: 2,
@@ -243,7 +243,7 @@ fn every_degree_has_its_reason() {
             Verdict::FitsTightly,
             "20.00 MiB to spare is less than the margin of 46.00 MiB: its libraries were not measured on such a card",
         ),
-        // To the last byte, on a card that was measured.
+        // Full to the last byte, on a card whose figures were measured.
         (
             Seen {
                 peak_bytes: 10 * GIB,
@@ -278,7 +278,7 @@ fn every_degree_has_its_reason() {
             Verdict::WillRunOut,
             "the card is full after about 204 more steps: each keeps 30.00 MiB more from train.py:20 in main, kept in losses",
         ),
-        // A number for each step, in a list.
+        // A list that gets one number per step.
         (
             Seen {
                 growth_bytes: 512,
@@ -296,7 +296,7 @@ fn every_degree_has_its_reason() {
             Verdict::WillRunOut,
             "the card is full after about 324 more steps: each keeps 30.00 MiB more from train.py:20 in main, kept in losses",
         ),
-        // The script came to its end: there are no more steps.
+        // The script ran to its end, so there are no more steps.
         (
             Seen {
                 growth_bytes: 30 * MIB,
@@ -306,7 +306,7 @@ fn every_degree_has_its_reason() {
             Verdict::Fits,
             "6.00 GiB (60 %) to spare",
         ),
-        // It did so because passes over its data were shortened.
+        // It ran to its end only because its passes were shortened.
         (
             Seen {
                 growth_bytes: 30 * MIB,
@@ -328,7 +328,7 @@ fn every_degree_has_its_reason() {
             Verdict::WillRunOut,
             "the card is full after about 204 more steps: each keeps 30.00 MiB more from train.py:20 in main, kept in losses",
         ),
-        // The training ends before the card is full, with so much less to spare.
+        // The training ends before the card is full, but its growth reduces the headroom.
         (
             Seen {
                 growth_bytes: 30 * MIB,
@@ -369,7 +369,7 @@ fn every_degree_has_its_reason() {
             Verdict::DidNotUseCard,
             "torch 2.11.0 is built without CUDA",
         ),
-        // It asked for the card's name, and trained elsewhere: the context is all there is.
+        // It asked for the card's name and trained elsewhere, so there is only a context.
         (
             Seen {
                 allocations: 0,
@@ -380,7 +380,7 @@ fn every_degree_has_its_reason() {
             Verdict::DidNotUseCard,
             "the script put nothing on the card",
         ),
-        // Another library than PyTorch has memory there.
+        // A library other than PyTorch has memory on the card.
         (
             Seen {
                 allocations: 0,
@@ -413,7 +413,7 @@ fn every_degree_has_its_reason() {
             Verdict::NotKnown,
             "no optimizer step was reached: the time budget of 60 s was spent",
         ),
-        // Nothing decisive.
+        // A part that is not decisive.
         (
             Seen {
                 not_reached: vec![TrainingPart::Checkpoint, TrainingPart::SmallestBatch],
@@ -541,7 +541,7 @@ fn what_is_certain_comes_before_what_is_not() {
 }
 
 #[test]
-fn headroom_is_what_need_and_reserve_leave_and_unknown_where_it_does_not_fit() {
+fn headroom_is_what_need_and_reserve_leave_and_unknown_if_the_job_does_not_fit() {
     let left = |seen: Seen| seen.judged().headroom_bytes;
     assert_eq!(left(Seen::default()), Some(6 * GIB));
     let shared = Seen {
@@ -562,7 +562,7 @@ fn headroom_is_what_need_and_reserve_leave_and_unknown_where_it_does_not_fit() {
 }
 
 #[test]
-fn flushes_are_counted_for_each_step_of_the_process_that_has_most() {
+fn flushes_per_step_are_those_of_the_process_with_the_most() {
     let flushing = Seen {
         flushes: 25,
         ..Seen::default()
@@ -571,7 +571,7 @@ fn flushes_are_counted_for_each_step_of_the_process_that_has_most() {
 }
 
 #[test]
-fn what_would_not_end_with_segments_elsewhere_fits_tightly() {
+fn a_job_that_would_run_out_with_segments_elsewhere_fits_tightly() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let file = folder.join("../../ground_truth/allocator/h200/unet+default.pickle.gz");
     let snapshot = ghostgpu_snapshot::open(&file).expect("a recording");
@@ -609,14 +609,14 @@ fn what_would_not_end_with_segments_elsewhere_fits_tightly() {
         judge(&run, Some(&need_seen_in(&run)), None, &card).verdict
     };
     assert_eq!(judged(least, 2), Verdict::Fits);
-    // It ended here, and the replay says that it does not where the host's memory lies differently.
+    // It completed here, but in a replay with the host's memory elsewhere it runs out.
     assert_eq!(judged(least - 64 * MIB, 2), Verdict::FitsTightly);
-    // Where PyTorch never had to flush its cache, nothing depends on addresses.
+    // If PyTorch never had to flush its cache, nothing depends on addresses.
     assert_eq!(judged(least - 64 * MIB, 0), Verdict::Fits);
 }
 
 #[test]
-fn growth_that_was_not_rehearsed_to_its_end_is_not_called_fitting() {
+fn a_job_whose_growth_was_not_rehearsed_to_its_end_is_not_said_to_fit() {
     let seen = Seen {
         is_shortened: true,
         ..Seen::default()
@@ -639,7 +639,7 @@ fn growth_that_was_not_rehearsed_to_its_end_is_not_called_fitting() {
         (judged.verdict, judged.reason.as_str()),
         (Verdict::NotKnown, sentence)
     );
-    // What a line keeps in every step is extrapolated.
+    // Growth that comes from a line in every step is extrapolated instead.
     let growth = StepGrowth {
         bytes_per_step: 8192,
         line: None,

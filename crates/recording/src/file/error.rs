@@ -1,4 +1,4 @@
-//! Why a file could not be read or written: one sentence each, with the place.
+//! Why a file could not be read or written, in one sentence each, with the position.
 
 use std::io;
 

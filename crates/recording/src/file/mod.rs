@@ -1,4 +1,4 @@
-//! The file of a recording, `.ghost`: small, quick, and safe to open whoever wrote it.
+//! The file format of a recording, `.ghost`: small, fast, and safe to open even from untrusted sources.
 //!
 //! ```text
 //! 89 "ghost" 0d 0a      eight bytes that no other format begins with, and that a text mode would change
@@ -13,12 +13,12 @@
 //!   4 end               nothing; and nothing follows
 //! ```
 //!
-//! Inside a section, numbers are variable in length, seven bits to a byte; those that may fall are differences to the
-//! one before, zigzag. Tables are columns: first all addresses, then all sizes, and so on, which is what makes ten
-//! million events small. When an allocation began and ended is not written: its events say so.
+//! Inside a section, numbers have a variable length, seven bits per byte; those that may decrease are zigzag-encoded
+//! differences from the previous one. Tables are stored as columns (first all addresses, then all sizes, and so on),
+//! which keeps ten million events small. When an allocation began and ended is not stored, because its events say so.
 //!
-//! A length in the file is a promise: room is made as data arrives, up to [`Limits`]. What was read is checked with
-//! [`Recording::check`](crate::Recording::check) before anybody sees it. An error says where in the file it is.
+//! Lengths in the file are not trusted: memory is allocated as data arrives, up to [`Limits`]. What was read is checked
+//! with [`Recording::check`](crate::Recording::check) before it is returned. An error names its position in the file.
 
 mod card;
 mod error;
@@ -35,18 +35,18 @@ pub use write::write;
 /// What a file begins with.
 const MAGIC: [u8; 8] = *b"\x89ghost\r\n";
 
-/// Whether a file that begins with these bytes says that it is a recording.
+/// Whether a file that begins with these bytes claims to be a recording.
 pub fn is_recording(first: &[u8]) -> bool {
     first.starts_with(&MAGIC)
 }
 
-/// The version that is written: readers of old need not refuse a file that they understand.
+/// The version that is written if possible, so that older readers accept files that they understand.
 pub const VERSION: u32 = 2;
 
 /// The version of a file with a failed run.
 pub const VERSION_WITH_FAILED_RUN: u32 = 3;
 
-/// The version of a file with ranks, or with memory in which ranks exchange something; the latest that is read.
+/// The version of a file with ranks, or with memory for communication between them; the latest that is read.
 pub const VERSION_WITH_RANKS: u32 = 4;
 
 /// The kinds of sections.

@@ -1,11 +1,11 @@
-//! A section under construction: numbers and texts, packed as they come.
+//! A section that is being written: numbers and texts, compressed as they come.
 
 use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-/// What is packed at once.
+/// How many bytes are compressed at once.
 const CHUNK_BYTES: usize = 1 << 16;
 
 /// Takes the values of one section.
@@ -39,7 +39,7 @@ impl Packed {
     /// The difference of two numbers, which may be negative.
     pub(super) fn difference(&mut self, value: u64, before: u64) -> io::Result<()> {
         let difference = value.wrapping_sub(before) as i64;
-        // Zigzag: small ones are short, whatever their sign.
+        // Zigzag encoding: small differences are short, whatever their sign.
         self.number(((difference << 1) ^ (difference >> 63)) as u64)
     }
 

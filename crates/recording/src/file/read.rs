@@ -1,4 +1,4 @@
-//! Reading a recording from a file that anybody may have written.
+//! Reads a recording from an untrusted file.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
@@ -17,7 +17,7 @@ pub(super) const SECTION_HEAD_BYTES: u64 = 9;
 /// What reading may cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Memory for what is read, about.
+    /// The approximate memory for what is read.
     pub memory_bytes: u64,
 }
 
@@ -124,7 +124,7 @@ pub fn read(input: impl Read, limits: Limits) -> Result<Recording, FileError> {
     }
 }
 
-/// Whose card it is, where the file says so.
+/// Adds the ranks of the cards, if the file has them.
 fn add_rank(
     card: &mut CardMemory,
     place: usize,
@@ -222,7 +222,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// So many bytes of the file itself.
+    /// Reads this many bytes of the file itself.
     fn bytes<const COUNT: usize>(&mut self) -> Result<[u8; COUNT], FileError> {
         let mut bytes = [0; COUNT];
         let mut there = 0;

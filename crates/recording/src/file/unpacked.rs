@@ -1,4 +1,4 @@
-//! A section that is read: numbers and texts, unpacked as they are asked for.
+//! A section that is being read: numbers and texts, decompressed on demand.
 
 use std::io::{BufRead, Read, Take};
 
@@ -6,7 +6,7 @@ use flate2::bufread::ZlibDecoder;
 
 use super::error::FileError;
 
-/// What is unpacked at once.
+/// How many bytes are decompressed at once.
 const CHUNK_BYTES: usize = 1 << 16;
 
 /// How much memory reading may still take.
@@ -24,7 +24,7 @@ pub(super) struct Unpacked<'a, R: BufRead> {
     /// Where the section begins in the file.
     pub(super) offset: u64,
     packed_bytes: u64,
-    /// Bytes unpacked before those in the buffer.
+    /// Decompressed bytes before those in the buffer.
     inside_before: u64,
     budget: &'a mut Budget,
 }
@@ -98,14 +98,14 @@ impl<'a, R: BufRead> Unpacked<'a, R> {
         u32::try_from(value).map_err(|_| self.wrong(format!("{value} is longer than 32 bits")))
     }
 
-    /// A number that is written as the difference to another.
+    /// A number that is stored as the difference from another.
     pub(super) fn difference(&mut self, before: u64) -> Result<u64, FileError> {
         let zigzag = self.number()?;
         let difference = (zigzag >> 1) ^ (zigzag & 1).wrapping_neg();
         Ok(before.wrapping_add(difference))
     }
 
-    /// A number of 32 bits that is written as the difference to another.
+    /// A 32-bit number that is stored as the difference from another.
     pub(super) fn short_difference(&mut self, before: u32) -> Result<u32, FileError> {
         let value = self.difference(before.into())?;
         u32::try_from(value).map_err(|_| self.wrong(format!("{value} is longer than 32 bits")))
@@ -128,7 +128,7 @@ impl<'a, R: BufRead> Unpacked<'a, R> {
         String::from_utf8(bytes).map_err(|_| self.wrong("a text is not UTF-8"))
     }
 
-    /// Values of a list with its length in front.
+    /// The values of a list, which is preceded by its length.
     pub(super) fn list<T>(
         &mut self,
         mut value: impl FnMut(&mut Self) -> Result<T, FileError>,

@@ -1,4 +1,4 @@
-//! Recordings made at random: consistent, and with everything that may occur in any order.
+//! Random recordings: consistent, with everything that may occur, in any order.
 
 use crate::{
     About, Allocation, AllocationId, CardMemory, Category, Event, Failure, Frame, FrameId,
@@ -6,7 +6,7 @@ use crate::{
     Recording, SegmentChange, StackId, Stage,
 };
 
-/// A consistent recording of about so many events on each of one to three cards.
+/// A consistent recording with about this many events on each of one to three cards.
 pub fn recording_at_random(seed: u64, events: usize) -> Recording {
     let mut dice = Dice(seed | 1);
     let names = names(&mut dice);
@@ -30,7 +30,7 @@ pub fn recording_at_random(seed: u64, events: usize) -> Recording {
     }
 }
 
-/// Xorshift: enough for tests, and the same everywhere.
+/// Xorshift: good enough for tests, and the same on every machine.
 struct Dice(u64);
 
 impl Dice {
@@ -77,7 +77,7 @@ fn names(dice: &mut Dice) -> Names {
     names
 }
 
-/// Addresses that the allocator has, and which parts of them are free.
+/// Reserved addresses, and which parts of them are free.
 struct Memory {
     next_address: u64,
     free: Vec<(u64, u64)>,
@@ -170,7 +170,7 @@ impl Memory {
     fn segment(&mut self, dice: &mut Dice) -> SegmentChange {
         let bytes = 512 * (1 + dice.below(4096) as u64);
         let address = self.next_address;
-        // Some touch, some do not.
+        // Some segments touch, others do not.
         self.next_address += bytes + 4096 * dice.below(2) as u64;
         self.free.push((address, bytes));
         SegmentChange {
@@ -198,7 +198,7 @@ const POOLS: [Pool; 3] = [
     },
 ];
 
-/// One that a rehearsal can know.
+/// A category that a rehearsal can know.
 fn a_category(dice: &mut Dice) -> Category {
     loop {
         match dice.one_of(&Category::ALL) {

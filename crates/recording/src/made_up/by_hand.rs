@@ -1,12 +1,11 @@
-//! Recordings that a test writes event by event.
+//! Recordings that a test builds event by event.
 
 use crate::{
     Allocation, AllocationId, CardMemory, Category, Event, Frame, FrameId, FrameOwner, Module,
     ModuleId, NameId, OperatorId, Phase, PoolId, Recording, SegmentChange, StackId, Stage,
 };
 
-/// A recording of one card under construction. Memory is reserved as it is needed, one segment for each
-/// allocation, unless a test reserves it itself.
+/// Builds a recording of one card. Memory is reserved as needed, one segment per allocation, unless the test reserves it.
 #[derive(Clone, Debug, Default)]
 pub struct ByHand {
     pub recording: Recording,
@@ -14,7 +13,7 @@ pub struct ByHand {
     next_address: u64,
 }
 
-/// What a test says about an allocation, beside its bytes and category.
+/// What a test specifies about an allocation, besides its bytes and category.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin<'a> {
     /// `file.py:12`, innermost first; those in `torch/` are PyTorch's, those in `site-packages/` a package's.
@@ -48,7 +47,7 @@ impl ByHand {
         });
     }
 
-    /// The optimizer step is over: what follows is of the next.
+    /// Ends the optimizer step; what follows belongs to the next one.
     pub fn next_step(&mut self) {
         self.step += 1;
         self.recording.about.steps = self.step;
@@ -79,7 +78,7 @@ impl ByHand {
         self.push(event);
     }
 
-    /// Allocates in a segment of its own.
+    /// Allocates in a new segment.
     pub fn allocate(&mut self, bytes: u64, category: Category, origin: Origin) -> AllocationId {
         let block_bytes = bytes.max(1).next_multiple_of(512);
         let address = 0x7f00_0000_0000 + self.next_address;

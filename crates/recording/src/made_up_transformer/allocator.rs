@@ -1,4 +1,4 @@
-//! A small allocator in the manner of PyTorch's: segments from the driver, best fit, splitting, merging.
+//! A small allocator like PyTorch's: segments from the driver, best fit, splitting, merging.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub(super) struct SplittingAllocator {
     free: BTreeSet<(bool, u64, u64)>,
     segments: BTreeMap<u64, u64>,
     reserved_bytes: u64,
-    /// Address space that was used and given back, by address; in whole chunks of the driver's.
+    /// Address space that was released, by address, in whole chunks of the driver.
     holes: BTreeMap<u64, u64>,
     used_to: u64,
 }
@@ -70,7 +70,7 @@ impl SplittingAllocator {
         }
     }
 
-    /// Not one segment right behind the other, as the driver does not put them either.
+    /// Address space for a segment: the first hole that is large enough, else at the end.
     fn address_space(&mut self, bytes: u64) -> u64 {
         let hole = self.holes.iter().find(|(_, room)| **room >= bytes);
         if let Some((&address, &room)) = hole {
@@ -147,7 +147,7 @@ impl SplittingAllocator {
         self.blocks.remove(&address);
     }
 
-    /// Gives every segment without a live block back to the driver.
+    /// Returns every segment without a live block to the driver.
     pub(super) fn give_back(&mut self) -> Vec<SegmentChange> {
         let empty: Vec<_> = self
             .segments

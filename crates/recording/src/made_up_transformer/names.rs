@@ -1,4 +1,4 @@
-//! The modules, parameters, operators and stacks of a made-up transformer.
+//! The modules, parameters, operators and stacks of a synthetic transformer.
 
 use std::collections::BTreeMap;
 

@@ -30,7 +30,7 @@ pub fn living_descendants() -> Vec<i32> {
 
 /// The parent's id in a `/proc/<pid>/stat` line, if the process is not a zombie.
 fn living_parent(stat: &str) -> Option<i32> {
-    // The program's name stands in brackets and may itself hold brackets and spaces.
+    // The program's name is in parentheses and may itself contain parentheses and spaces.
     let (_, after_name) = stat.rsplit_once(") ")?;
     let mut fields = after_name.split(' ');
     let state = fields.next()?;

@@ -1,6 +1,6 @@
-//! Processes below us that wait for further work and outlive the command that made them.
+//! Descendants that wait for further work and outlive the command that made them.
 //!
-//! One list for the whole program: whoever ends what a command has left behind must know them all.
+//! There is one list for the whole program, because whatever ends a command's leftovers must spare all of them.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ fn list() -> MutexGuard<'static, BTreeSet<i32>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on, this process is not taken for one that was left behind.
+/// Keeps this process: from now on it does not count as left behind.
 pub fn keep(pid: i32) {
     list().insert(pid);
 }

@@ -1,7 +1,7 @@
-//! Starting a program and seeing to it that it, and everything it started, ends.
+//! Starts a program and makes sure that it, and everything it started, ends.
 //!
-//! The child keeps our process group: it may read the terminal, and Ctrl-C reaches it as it would
-//! without us. What it leaves behind comes back to us, because we are its subreaper, and is ended.
+//! The child stays in our process group, so it may read the terminal, and Ctrl-C reaches it as it would without us. The
+//! processes it leaves behind become our children, because we are its subreaper, and are ended.
 
 mod descendants;
 mod kept;

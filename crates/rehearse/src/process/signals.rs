@@ -1,7 +1,7 @@
 //! Signals as values: held back from the moment a run is prepared, and taken one at a time.
 //!
-//! A handler could interrupt us anywhere, also between making a folder and remembering to remove
-//! it. Held signals wait until we ask for them.
+//! A handler could interrupt us anywhere, even between creating a folder and noting that it must be removed. Held
+//! signals wait until we ask for them.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -49,7 +49,7 @@ pub fn hold_signals() {
     }
 }
 
-/// Makes us the process to which orphaned descendants are handed.
+/// Makes this process the one that adopts orphaned descendants.
 pub fn become_subreaper() -> io::Result<()> {
     // SAFETY: this option of `prctl` takes one integer and touches no memory of ours.
     match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } {
@@ -58,7 +58,7 @@ pub fn become_subreaper() -> io::Result<()> {
     }
 }
 
-/// Gives the child an ordinary signal mask, and ends it should we be killed.
+/// Gives the child an ordinary signal mask, and has the kernel send it SIGTERM if we are killed.
 pub fn prepare_child(command: &mut Command) {
     let set = held_set();
     // SAFETY: the closure runs between fork and exec and only makes async-signal-safe system
@@ -83,8 +83,8 @@ pub fn next_signal(patience: Duration) -> Option<Received> {
     // SAFETY: all three pointers are to live values of the right type.
     let signal = unsafe { libc::sigtimedwait(&set, information.as_mut_ptr(), &timeout) };
     if signal <= 0 {
-        // Nothing came in time, or a stop and continue interrupted the wait: the caller looks at
-        // the clock and asks again either way.
+        // Nothing came in time, or a stop and continue interrupted the wait. Either way the caller checks the clock and
+        // asks again.
         return None;
     }
     // SAFETY: zeroes are a valid `siginfo_t`, and the kernel has filled it in.
@@ -103,7 +103,7 @@ pub fn send(pid: i32, signal: i32) {
     }
 }
 
-/// Takes note of one child that has ended, if there is one: its id and raw wait status.
+/// Reaps one child that has ended, if there is one: its id and raw wait status.
 pub fn reap_one() -> Option<(i32, i32)> {
     let mut status = 0;
     // SAFETY: `status` is a live integer.

@@ -28,7 +28,7 @@ impl Ending {
         self == Self::Exited(0)
     }
 
-    /// The code a shell would give: the script's own, or 128 and the signal.
+    /// The exit code that a shell would report: the script's own, or 128 plus the signal.
     pub fn shell_code(self) -> u8 {
         match self {
             Self::Exited(code) => code as u8,
@@ -40,9 +40,9 @@ impl Ending {
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The program ended by itself, well or badly.
+    /// The program ended by itself, successfully or not.
     Own,
-    /// We ended it when its time was over.
+    /// We ended it at its time limit.
     TimedOut,
     /// We were asked to stop, by this signal.
     Interrupted(i32),
@@ -55,10 +55,10 @@ pub struct Supervised {
     pub cause: Cause,
 }
 
-/// Runs `command`, for at most `timeout`; `tick` hears the time gone by, about once a second.
+/// Runs `command` for at most `timeout`; `tick` is called about once a second with the elapsed time.
 ///
-/// When this returns, the command and everything it started has ended, but for what is
-/// [kept](super::keep). Signals must be held (see [`hold_signals`](super::hold_signals)).
+/// When this returns, the command and everything it started have ended, except for [kept](super::keep) processes.
+/// Signals must be held (see [`hold_signals`](super::hold_signals)).
 pub fn supervise(
     command: &mut Command,
     timeout: Option<Duration>,
@@ -67,7 +67,7 @@ pub fn supervise(
     supervise_and_keep(command, timeout, tick, &mut || {})
 }
 
-/// The same; `at_end` is called when the command has ended by itself, and may keep a process that it left.
+/// The same. `at_end` is called when the command has ended by itself, and may keep a process that it left behind.
 pub fn supervise_and_keep(
     command: &mut Command,
     timeout: Option<Duration>,
@@ -85,21 +85,21 @@ pub fn supervise_and_keep(
     Ok(supervised)
 }
 
-/// The same for a process that is not our own child, and about whose end `ended` knows.
+/// The same for a process that is not our child. `ended` says how it ended, once it has.
 pub fn supervise_other(
     ended: &mut dyn FnMut() -> Option<Ending>,
     timeout: Option<Duration>,
     tick: &mut dyn FnMut(Duration),
 ) -> Supervised {
-    /// Its end sends us no signal.
+    /// We get no signal when it ends, so we have to poll.
     const PAUSE: Duration = Duration::from_millis(10);
     let supervised = watch(ended, Some(PAUSE), timeout, tick);
     end_what_is_left();
     supervised
 }
 
-/// Waits until `ended` says how it did, and ends it when its time is over or somebody asks for it. `ended` is
-/// asked after every signal, and every `pause`.
+/// Waits until `ended` returns an ending, and ends the process at its time limit or on a signal to stop. `ended` is
+/// called after every signal, and every `pause`.
 fn watch(
     ended: &mut dyn FnMut() -> Option<Ending>,
     pause: Option<Duration>,
@@ -150,7 +150,7 @@ fn watch(
         }
         escalation = Some(match requests {
             1 => Escalation::after_request(),
-            // The user is tired of waiting.
+            // The second signal: the user does not want to wait.
             _ => Escalation::at_once(),
         });
     };
@@ -162,7 +162,7 @@ pub fn capture(
     command: &mut Command,
     timeout: Duration,
 ) -> io::Result<(Supervised, String, String)> {
-    // Files and not pipes: nobody has to read them while the command runs.
+    // Files instead of pipes, because nothing has to read them while the command runs.
     let mut output = tempfile::tempfile()?;
     let mut errors = tempfile::tempfile()?;
     command
@@ -179,7 +179,7 @@ pub fn capture(
     Ok((supervised, read_back(&mut output)?, read_back(&mut errors)?))
 }
 
-/// Buries all children that have ended and says how `child` did, if it is among them.
+/// Reaps all children that have ended; returns how `child` ended, if it is one of them.
 fn reap_until(child: i32) -> Option<Ending> {
     while let Some((pid, status)) = reap_one() {
         if pid == child {
@@ -195,7 +195,7 @@ fn send_to_all(signal: i32) {
     }
 }
 
-/// What has to end: kept processes have nothing below them while they wait.
+/// The processes that still have to end. Kept ones may stay; they have no children while they wait.
 fn leftovers() -> Vec<i32> {
     let kept = kept();
     let mut left = living_descendants();
@@ -205,8 +205,8 @@ fn leftovers() -> Vec<i32> {
 
 /// Ends the processes that outlived the command.
 ///
-/// Python's helpers (its resource tracker, a data loader's workers) need a moment to notice that
-/// they are alone; whatever is still there then is told, and then made, to end.
+/// Python's helpers (its resource tracker, a data loader's workers) need a moment to notice that their parent is gone.
+/// Whatever is still there after that gets SIGTERM, then SIGKILL.
 fn end_what_is_left() {
     let mut escalation = Escalation::for_leftovers();
     loop {
@@ -218,12 +218,12 @@ fn end_what_is_left() {
         if escalation.is_hopeless() {
             return;
         }
-        // A leftover may be somebody else's child for now, so its end may send us no signal.
+        // A leftover may still have another parent, so we may get no signal when it ends.
         next_signal(escalation.patience().min(Duration::from_millis(20)));
     }
 }
 
-/// Signals of growing force, each after a delay, to everything below us.
+/// Increasingly forceful signals, each after a delay, to all our descendants.
 struct Escalation {
     started: Instant,
     pending: Vec<(Duration, i32)>,
@@ -236,7 +236,7 @@ impl Escalation {
     /// A process in an uninterruptible system call may survive even SIGKILL for a while.
     const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
 
-    /// `steps`: milliseconds after now, and what to send then.
+    /// `steps` are milliseconds from now, each with the signal to send then.
     fn new(steps: &[(u64, i32)]) -> Self {
         Self {
             started: Instant::now(),
@@ -273,7 +273,7 @@ impl Escalation {
         }
     }
 
-    /// Sends what is due.
+    /// Sends the signals that are due.
     fn advance(&mut self) {
         while let Some(&(due, signal)) = self.pending.first() {
             if self.started.elapsed() < due {
@@ -291,7 +291,7 @@ impl Escalation {
         }
     }
 
-    /// How long until something is due.
+    /// How long until the next signal is due.
     fn patience(&self) -> Duration {
         let due = self.pending.first().map_or(Self::REPEAT, |step| step.0);
         due.saturating_sub(self.started.elapsed())

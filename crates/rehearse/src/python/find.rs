@@ -12,7 +12,7 @@ use crate::stop::Stop;
 /// The Python that started us, set by the installed `ghostgpu` command.
 pub const LAUNCHER_VARIABLE: &str = "GHOSTGPU_LAUNCHER_PYTHON";
 
-/// What is known about where to look.
+/// What the search for an interpreter starts from.
 #[derive(Clone, Debug, Default)]
 pub struct Search<'a> {
     /// The user's `--python`.
@@ -25,14 +25,14 @@ pub struct Search<'a> {
 
 /// Finds an interpreter, preferring one that has torch.
 ///
-/// The result may be without torch: the caller says what that means. An interpreter that the user
-/// named is never replaced by another.
+/// The result may have no torch; the caller decides what that means. An interpreter that the user named is never
+/// replaced by another.
 pub fn find_interpreter(search: &Search) -> Result<Interpreter, Stop> {
     if let Some(named) = search.named.or(search.word) {
         if let Some(program) = find_program(named) {
             return inspect(&program, search.preload);
         }
-        // `python` may well not exist where `python3` does; any other name was meant.
+        // There may be a `python3` but no `python`. Any other name must exist.
         if search.named.is_some() || named != "python" {
             return Err(Failure::new(format!(
                 "there is no python at `{}`",
@@ -74,8 +74,8 @@ pub fn find_program(word: &OsStr) -> Option<PathBuf> {
     find_program_on(word, &path)
 }
 
-/// The file that a shell would run for this word if the folder of `python` came first on the PATH, as it does in
-/// an environment that was activated; last comes the folder of the python that started us.
+/// The file that a shell would run for this word if the folder of `python` came first on the `PATH`, as in an activated
+/// environment, and the folder of the python that started us came last.
 pub fn find_program_beside(word: &OsStr, python: Option<&OsStr>) -> Option<PathBuf> {
     let beside = |python: PathBuf| find_program_on(word, python.parent()?.as_os_str());
     let named = python.and_then(find_program).and_then(beside);

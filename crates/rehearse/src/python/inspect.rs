@@ -10,10 +10,10 @@ use crate::failure::Failure;
 use crate::process::{Cause, Ending, capture};
 use crate::stop::Stop;
 
-/// Prints one line of JSON behind a marker, since a `sitecustomize` of the user's may print too.
+/// Prints one line of JSON after a marker, because the user's `sitecustomize` may print too.
 ///
-/// `find_spec` looks for the package without running it. The empty entry of `sys.path` is the
-/// current folder, which a script would not see.
+/// `find_spec` finds the package without running it. The empty entry of `sys.path` is the current folder, which a
+/// script would not have.
 const QUESTION: &str = r#"
 import sys
 sys.path = [entry for entry in sys.path if entry]
@@ -47,7 +47,7 @@ pub struct Interpreter {
     /// The folder of the torch package, if it has one.
     pub torch_dir: Option<PathBuf>,
     pub search_path: Vec<PathBuf>,
-    /// The stand-in was loaded into it; none if the system does not say.
+    /// Whether the stand-in was loaded into it; `None` if that cannot be determined.
     pub preloaded: Option<bool>,
     /// What the loader complained about.
     #[serde(skip)]
@@ -96,7 +96,7 @@ pub fn inspect(python: &Path, preload: Option<&Path>) -> Result<Interpreter, Sto
         return Err(Failure::new(format!("`{name}` does not work as a python: {reason}")).into());
     };
     if interpreter.executable.as_os_str().is_empty() {
-        // An interpreter that does not know its own name was still started under this one.
+        // If an interpreter does not know its path, the one it was started under is used.
         interpreter.executable = python.to_owned();
     }
     interpreter.loader_complaint = errors

@@ -1,5 +1,5 @@
-//! `python -I` and `python -E`: they shut out the environment, and with it the agent, which would
-//! leave checkpoints unguarded and steps uncounted. What they do is done here instead.
+//! `python -I` and `python -E` ignore the environment and with it the agent, so that checkpoints would be unprotected
+//! and steps uncounted. Their effect on the script is achieved in other ways instead.
 
 use std::ffi::OsString;
 
@@ -7,18 +7,18 @@ use std::ffi::OsString;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arguments {
     pub words: Vec<OsString>,
-    /// The variables `PYTHON…` of the user's environment are not to reach the script.
+    /// The user's `PYTHON…` variables must not reach the script.
     pub ignores_environment: bool,
 }
 
-/// Takes `-E` away, and makes `-I` the rest of what it stands for.
+/// Removes `-E`, and replaces `-I` by its other effects.
 pub fn without_isolation(words: Vec<OsString>) -> Arguments {
     let mut ignores_environment = false;
     let mut result = Vec::with_capacity(words.len());
     let mut rest = words.into_iter();
     while let Some(word) = rest.next() {
         let Some(letters) = short_options(&word) else {
-            // The script, `-`, or a long option: what follows is not python's to read.
+            // The script, `-`, or a long option: what follows are not python's own options.
             result.push(word);
             break;
         };
@@ -59,7 +59,7 @@ pub fn without_isolation(words: Vec<OsString>) -> Arguments {
     }
 }
 
-/// The letters of `-Is`; none for a word that is not such options.
+/// The letters of `-Is`; `None` for a word that is no group of short options.
 fn short_options(word: &OsString) -> Option<String> {
     let letters = word.to_str()?.strip_prefix('-')?;
     let is_short = letters.starts_with(|first: char| first.is_ascii_alphabetic());
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn isolation_is_taken_from_python_and_left_to_the_script() {
+    fn isolation_options_are_removed_from_python_but_not_from_the_script() {
         for (before, expected, ignores) in [
             ("train.py -I -E", "train.py -I -E", false),
             ("-I train.py -E", "-s train.py -E", true),

@@ -9,11 +9,11 @@ pub struct FoundLibrary {
     /// `cuDNN`.
     pub name: &'static str,
     pub file: PathBuf,
-    /// From the package that brought it, such as `9.19.0.56`.
+    /// The version of its package, such as `9.19.0.56`.
     pub version: Option<String>,
 }
 
-/// Library, its file's beginning, and the beginnings of the packages it may come in.
+/// Each library with the prefix of its file and the prefix of its package.
 const KNOWN: [(&str, &str, &str); 9] = [
     ("CUDA runtime", "libcudart.so", "nvidia_cuda_runtime"),
     ("cuBLAS", "libcublas.so", "nvidia_cublas"),

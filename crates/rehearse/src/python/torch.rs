@@ -10,7 +10,7 @@ const OLDEST: (u32, u32) = (2, 4);
 /// The newest torch that this was tested with.
 const NEWEST_TESTED: (u32, u32) = (2, 15);
 
-/// The major versions of CUDA whose structures are known; the library has the same.
+/// The major versions of CUDA whose structures are known, as in the library.
 const SIMULATED_CUDA: std::ops::RangeInclusive<u32> = 12..=13;
 
 /// An installed torch.
@@ -19,7 +19,7 @@ pub struct TorchInstallation {
     pub folder: PathBuf,
     /// `2.11.0+cu130`.
     pub version: String,
-    /// `13.0`; none for a build without CUDA.
+    /// `13.0`; `None` for a build without CUDA.
     pub cuda: Option<String>,
     /// Set for a build for AMD's cards.
     pub hip: Option<String>,
@@ -29,7 +29,7 @@ pub struct TorchInstallation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Support {
     Tested,
-    /// It may work; the sentence says what is not known.
+    /// It may work; the sentence says what is uncertain.
     Untested(String),
     Unsupported(Failure),
 }
@@ -91,8 +91,7 @@ impl TorchInstallation {
     }
 }
 
-/// Why a torch that was built for this CUDA cannot be answered: structures of other major versions
-/// have other layouts.
+/// Why a torch built for this CUDA version cannot be rehearsed: other major versions have other structure layouts.
 fn refusal_of_cuda(cuda: &str) -> Option<Failure> {
     let major: Option<u32> = cuda.split('.').next().and_then(|major| major.parse().ok());
     let is_simulated = major.is_some_and(|major| SIMULATED_CUDA.contains(&major));

@@ -1,4 +1,4 @@
-//! The answer in one sentence, and what belongs to it, as HTML that needs no script to be read.
+//! The answer in one sentence with its details, as HTML that is readable without scripts.
 
 use ghostgpu_ledger::RanOut;
 use ghostgpu_recording::{Answer, Recording, Source, Verdict};
@@ -8,7 +8,7 @@ use super::counted::{Counted, RunShown};
 use super::escape::Escaped;
 use super::{push, ran_out, unknown};
 
-/// What stands on top of the page and at its end.
+/// The texts at the top and the end of the page.
 pub(super) struct Words<'a> {
     recording: &'a Recording,
     /// The rehearsal's own answer.
@@ -25,7 +25,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// `fits`, `tight`, `misfit` or `unknown`: what the sentence is coloured by.
+    /// `fits`, `tight`, `misfit` or `unknown`, which decides the colour of the sentence.
     pub fn class(&self) -> &'static str {
         match self.answer.map(|answer| (answer.verdict, answer.fits)) {
             Some((Verdict::FitsTightly, _)) => "tight",
@@ -36,7 +36,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The verdict in a few words, and the figures behind it; both plain text.
+    /// The verdict in a few words, and its figures; both plain text.
     pub fn sentence(&self) -> (&'static str, String) {
         match self.recording.about.source {
             Source::Rehearsal => self.of_rehearsal(),
@@ -81,7 +81,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Why the verdict is what it is, as HTML; empty where the sentence says everything.
+    /// The reason of the verdict as HTML; empty if the sentence says everything.
     pub fn reason(&self) -> String {
         match self.answer.map(|answer| answer.reason.trim()) {
             None | Some("") => String::new(),
@@ -134,7 +134,7 @@ impl<'a> Words<'a> {
         found.map(|(_, ran_out)| ran_out)
     }
 
-    /// The most that the recording has on any card.
+    /// The highest peak of the recorded run on any card.
     fn recorded_peak_bytes(&self) -> u64 {
         let cards = self.counted.iter();
         let recorded = cards.filter(|counted| counted.run == RunShown::Recorded);
@@ -184,8 +184,8 @@ impl<'a> Words<'a> {
         )
     }
 
-    /// Which run is shown, as HTML; empty where there is only one. A job that does not fit is recorded again where
-    /// it does: on a card without an end.
+    /// Which run is shown, as HTML; empty if there is only one. A job that does not fit is recorded again with unlimited
+    /// memory.
     pub fn runs(&self) -> &'static str {
         let answer = self.answer;
         let is_misfit = answer.is_some_and(|answer| answer.verdict == Verdict::DoesNotFit);
@@ -201,7 +201,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// What the figures rest on, as HTML.
+    /// Warnings and assumptions as HTML.
     pub fn remarks(&self) -> String {
         fn texts(list: &[String]) -> Vec<&str> {
             list.iter().map(String::as_str).collect()

@@ -1,4 +1,4 @@
-//! Bytes as text that can stand in a page.
+//! Bytes as text that can be embedded in a page.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

@@ -1,11 +1,10 @@
-//! The page's script in one piece.
+//! The page's script as one piece.
 //!
-//! `web/` holds plain modules. A page from a file cannot import others, so they are put behind each other
-//! into one scope: their import lines go, and the word `export`. That asks three things of them, which tests
-//! hold: they import only what stands before them, no two declare the same name, and every import or
-//! export fits on a line.
+//! `web/` has plain modules. A page opened from a file cannot import modules, so they are concatenated into one scope,
+//! without their import lines and the keyword `export`. Tests check the three rules that this requires: modules import
+//! only from earlier ones, no two declare the same name, and every import or export is on one line.
 
-/// Each after all that it imports.
+/// The modules, each after all that it imports.
 const MODULES: [(&str, &str); 20] = [
     ("format.js", include_str!("../../../../web/format.js")),
     ("elements.js", include_str!("../../../../web/elements.js")),
@@ -29,7 +28,7 @@ const MODULES: [(&str, &str); 20] = [
     ("page.js", include_str!("../../../../web/page.js")),
 ];
 
-/// All of it, in a function of its own.
+/// All modules, wrapped in a function.
 pub(super) fn script() -> String {
     let mut script = String::from("(() => {\n\"use strict\";\n");
     for (name, source) in MODULES {
@@ -51,7 +50,7 @@ mod tests {
 
     use super::*;
 
-    /// The names that a module declares outside any function.
+    /// The names that a module declares at the top level.
     fn declared(source: &str) -> impl Iterator<Item = &str> {
         source.lines().filter_map(|line| {
             let line = line.strip_prefix("export ").unwrap_or(line);

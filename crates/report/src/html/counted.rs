@@ -1,4 +1,4 @@
-//! What the ledger says about one card of one run, as far as the page shows it before anybody asks.
+//! What the ledger says about one card of one run, as far as the page initially shows it.
 
 use ghostgpu_ledger::{CardLedger, Groups, Growth, Level, Overview, PhaseSums, RanOut};
 use ghostgpu_recording::{CardMemory, Recording, Source, Verdict};
@@ -6,12 +6,12 @@ use ghostgpu_recording::{CardMemory, Recording, Source, Verdict};
 /// An overview has at most this many stretches: more than any screen has columns of pixels.
 const MOST_STRETCHES: usize = 16_384;
 
-/// Which run of the job it was.
+/// Which run of the job is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunShown {
-    /// Until memory ran out.
+    /// The run that ran out of memory.
     Failed,
-    /// The one that the recording is of.
+    /// The run that was recorded.
     Recorded,
 }
 
@@ -20,19 +20,19 @@ pub(super) struct Counted<'a> {
     pub card: &'a CardMemory,
     pub overview: Overview,
     pub phases: Vec<PhaseSums>,
-    /// The highest moments, those before the first event included.
+    /// The highest moments, including the one before the first event.
     pub peak: Level,
     pub peak_reserved: Level,
-    /// Where the run ended for want of memory.
+    /// Where the run ended because memory ran out.
     pub ran_out: Option<RanOut>,
     /// What grows with every step of the recorded run.
     pub growth: Growth,
-    /// Of the rest of the card, what other processes of the rehearsal held.
+    /// What other processes of the rehearsal held of the card.
     pub other_processes_bytes: u64,
 }
 
 impl<'a> Counted<'a> {
-    /// The cards of every run that a recording has; those of the run that failed first.
+    /// The cards of every run in a recording; those of the failed run come first.
     pub fn all(recording: &'a Recording, groups: &Groups) -> Vec<Self> {
         let failed = recording.failed_run.iter().flat_map(|run| &run.cards);
         let failed = failed.map(|card| {

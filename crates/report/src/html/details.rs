@@ -1,7 +1,7 @@
-//! Every allocation of a card, and the names, as columns: what the page reads after its first picture.
+//! Every allocation of a card, and all names, as columns, which the page reads after it has drawn the overview.
 //!
-//! A training repeats itself: addresses, sizes and origins (category, name, module, operator, stack) are held
-//! once each, and an allocation is five small numbers.
+//! A training repeats itself, so addresses, sizes and origins (category, name, module, operator, stack) are stored once
+//! each, and an allocation is five small numbers.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -13,7 +13,7 @@ use serde_json::json;
 use super::section::{Coding, Section};
 use crate::text;
 
-/// Values in the order in which they were met, each once.
+/// Values in the order in which they were first seen, each once.
 struct Interned<T> {
     places: HashMap<T, u32>,
     values: Vec<T>,
@@ -37,7 +37,7 @@ impl<T: Copy + Eq + Hash> Interned<T> {
     }
 }
 
-/// Category, name, module, operator, stack, pool, and the stage where there is no stack: it is part of the place then.
+/// Category, name, module, operator, stack, pool and, if there is no stack, the stage, which is part of the place then.
 type Origin = [u32; 7];
 
 fn origin_of(allocation: &Allocation, card: &CardMemory) -> Origin {
@@ -59,10 +59,8 @@ fn origin_of(allocation: &Allocation, card: &CardMemory) -> Origin {
     ]
 }
 
-/// The modules that own something, in the order in which they were met. A parameter, and what belongs to it, is
-/// its module's wherever it was made.
-///
-/// So are the words for the places that made something, which are the terminal's.
+/// The modules that own something, in the order in which they were first seen, and the labels of places, which are the
+/// same as in the terminal. A parameter with its gradient and state belongs to its module wherever it was made.
 pub(super) struct Owners<'a> {
     modules: OwnerModules<'a>,
     paths: Interned<&'a str>,
@@ -110,7 +108,7 @@ impl<'a> Owners<'a> {
     }
 }
 
-/// The allocations that began, in the order in which they did, and the segments.
+/// The allocations in the order in which they began, and the segments.
 pub(super) fn card_section(
     recording: &Recording,
     card: &CardMemory,
@@ -121,7 +119,7 @@ pub(super) fn card_section(
     let places = Places::of(recording, card);
     let mut order: Vec<u32> = (0..card.allocations.len() as u32).collect();
     let allocation = |id: &u32| &card.allocations[*id as usize];
-    // 0 is "older than the recording", so that these come first; the sort keeps equals in their order.
+    // 0 is "older than the recording", so these come first; the stable sort keeps equals in their order.
     let begin = |id: &u32| {
         allocation(id)
             .allocated_at
@@ -196,7 +194,7 @@ pub(super) fn card_section(
     section
 }
 
-/// What came, went and stayed in each stage.
+/// What was allocated, freed and kept in each phase.
 fn add_phase_sums(section: &mut Section, phases: &[PhaseSums]) {
     let mut add = |name: &str, value: &dyn Fn(&PhaseSums) -> u64| {
         let name = format!("phase_{name}");
@@ -210,7 +208,7 @@ fn add_phase_sums(section: &mut Section, phases: &[PhaseSums]) {
     add("peak_event", &|it| it.peak.event().unwrap_or(0) as u64);
 }
 
-/// Kinds: 0 was there before, 1 was reserved, 2 was released.
+/// The kinds are: 0 existed before, 1 was reserved, 2 was released.
 fn add_segments(section: &mut Section, card: &CardMemory) {
     let before = card.reserved_before.iter().map(|change| (0, 0, *change));
     let later = card.segment_changes().map(|(event, is_reserved, change)| {
@@ -235,7 +233,7 @@ fn add_segments(section: &mut Section, card: &CardMemory) {
     );
 }
 
-/// What the numbers of origins stand for.
+/// The names that the numbers of origins refer to.
 pub(super) fn names_section(
     names: &Names,
     owners: &Owners<'_>,

@@ -1,8 +1,8 @@
-//! Text in a page: a recording's names are other people's.
+//! Escapes text for the page, because names in a recording are untrusted.
 
 use std::fmt;
 
-/// Shows its text so that it means nothing to a browser but itself, also inside quotes.
+/// Displays its text escaped for HTML, also inside quoted attributes.
 pub(super) struct Escaped<'a>(pub &'a str);
 
 impl fmt::Display for Escaped<'_> {
@@ -14,7 +14,7 @@ impl fmt::Display for Escaped<'_> {
                 '>' => formatter.write_str("&gt;")?,
                 '"' => formatter.write_str("&quot;")?,
                 '\'' => formatter.write_str("&#39;")?,
-                // Would end the document's text early in some readers, and shows nothing in any.
+                // Ends the text early in some readers, and is invisible in all.
                 '\0' => formatter.write_str("\u{fffd}")?,
                 other => write!(formatter, "{other}")?,
             }

@@ -1,9 +1,9 @@
 //! A recording as one page that opens offline in any browser.
 //!
-//! The page's data is prepared here, so that the browser only draws: an [overview](overview) of as many
-//! stretches as a screen can show, read and drawn first, then every allocation as columns
-//! ([`details`]). Both are packed into the page itself. The page makes no request, and its own security
-//! policy would refuse one. What it looks like and does is in `web/`.
+//! The page's data is prepared here, so that the browser only has to draw: an [overview](overview) with as many
+//! stretches as a screen can show, which is read and drawn first, then every allocation as columns ([`details`]). Both
+//! are embedded in the page. The page makes no requests, and its own security policy would refuse them. Its appearance
+//! and behaviour are in `web/`.
 
 mod answer;
 mod base64;
@@ -49,7 +49,7 @@ pub fn write_html(recording: &Recording, mut out: impl Write) -> Result<(), Repo
     Ok(())
 }
 
-/// Writes what stands at a named place of the template.
+/// Writes the contents of a named place of the template.
 fn fill(
     place: &str,
     recording: &Recording,
@@ -79,7 +79,7 @@ fn fill(
         "runs" => write!(out, "{}", words.runs())?,
         "about" => write!(out, "{}", words.about())?,
         "source" => write!(out, "{}", overview::source_name(about.source))?,
-        // Without owners and without stacks nobody holds anything.
+        // Without owners and stacks there are no holders to show.
         "holders" => write!(
             out,
             "{}",
@@ -108,7 +108,7 @@ fn fill(
     Ok(())
 }
 
-/// Appends to HTML in the making.
+/// Appends to HTML that is being built.
 fn push(html: &mut String, text: std::fmt::Arguments<'_>) {
     // Writing into a `String` cannot fail.
     let _ = std::fmt::Write::write_fmt(html, text);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_without_cards_is_a_page_all_the_same() {
+    fn a_recording_without_cards_still_becomes_a_page() {
         assert!(page(&Recording::default()).contains("<h1 class=\"unknown\">"));
     }
 }

@@ -1,4 +1,4 @@
-//! What belongs to the verdict, as a list of labels and texts: what is left, what grows, what was covered, what next.
+//! The details of the verdict, as a list of labels and texts: headroom, growth, coverage, the next command.
 
 use ghostgpu_ledger::Growth;
 use ghostgpu_recording::{Answer, Category, Recording};
@@ -9,10 +9,10 @@ use super::escape::Escaped;
 use super::push;
 use crate::text;
 
-/// Lines that grow fastest; more are counted.
+/// How many of the fastest-growing lines are listed; the others are only counted.
 const MOST_GROWING: usize = 3;
 
-/// The list as HTML; empty where there is nothing to say.
+/// The list as HTML; empty if there is nothing to say.
 pub(super) fn html(recording: &Recording, counted: &[Counted<'_>]) -> String {
     let mut rows: Vec<(&str, String)> = Vec::new();
     if let Some(answer) = &recording.about.answer {
@@ -47,7 +47,7 @@ fn fullest<'a>(counted: &'a [Counted<'a>]) -> Option<&'a Counted<'a>> {
     })
 }
 
-/// What is left of the card, unless the reason for the verdict says so already.
+/// What is left of the card, unless the reason of the verdict already says so.
 fn headroom(recording: &Recording, answer: &Answer) -> Option<(&'static str, String)> {
     let left = answer
         .headroom_bytes
@@ -63,7 +63,7 @@ fn headroom(recording: &Recording, answer: &Answer) -> Option<(&'static str, Str
     Some(("headroom", format!("{}{share}", size(left))))
 }
 
-/// Why the need is unknown, or the card from which on PyTorch keeps its cache. The need itself is in the headline.
+/// Why the need is unknown, or from which memory on PyTorch never flushes its cache. The need itself is in the headline.
 fn need(answer: &Answer) -> Option<(&'static str, String)> {
     if answer.fits == Some(false)
         && let Some(because) = &answer.needed_unknown_because
@@ -113,7 +113,7 @@ fn with_detail(title: &str, detail: &str) -> String {
     }
 }
 
-/// Which lines make memory that is kept and, unless the reason for the verdict says so, when the card is full.
+/// Which lines allocate memory that is kept and, unless the reason of the verdict says so, when the card is full.
 fn grows(growth: &Growth, reason: &str) -> Option<(&'static str, String)> {
     growth.sources.first()?;
     let mut text = String::from("<ul>");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn headroom_that_the_reason_names_is_not_said_again() {
+    fn headroom_that_the_reason_names_is_not_repeated() {
         let html = said(Answer {
             fits: Some(true),
             reason: "1.00 GiB (10 %) to spare".to_owned(),

@@ -1,5 +1,5 @@
-//! What the page needs for its first picture: what was rehearsed, the peaks, and the timeline in as many
-//! stretches as a screen can show.
+//! The data that the page draws first: what was rehearsed, the peaks, and the timeline in as many stretches as a screen
+//! can show.
 
 use ghostgpu_ledger::{Groups, Level, PhaseSums, Stretch};
 use ghostgpu_recording::{Category, Recording, Source, Stage};
@@ -11,7 +11,7 @@ use super::section::{Coding, Section};
 /// The version of the layout of the page's data; the page and its data are written together.
 const FORMAT: u32 = 2;
 
-/// Colours of the groups where categories are not known: names of the palette, those that are told apart best first.
+/// Colours of the groups if categories are unknown: names of the palette, the easiest to distinguish first.
 const LINE_COLOURS: [&str; 9] = [
     "parameter",
     "activation",
@@ -55,8 +55,8 @@ pub(super) fn source_name(source: Source) -> &'static str {
     }
 }
 
-/// The colour of each group, by its name in the style sheet; null for one that a recording of this source never has,
-/// and for what ranks exchange where nobody does.
+/// The colour of each group, by its name in the style sheet; null for groups that recordings from this source never
+/// have, and for communication between ranks if there is none.
 fn colours(recording: &Recording, groups: &Groups) -> Vec<Option<&'static str>> {
     let source = recording.about.source;
     match source {
@@ -141,8 +141,7 @@ fn add_stretches(section: &mut Section, place: usize, groups: &Groups, stretches
     add("reserved_highest", &|it| it.highest_reserved_bytes);
 }
 
-/// Where stages begin, and nothing else: there may be a hundred thousand of them, and the first picture does
-/// not need their sums.
+/// Only where stages begin: there may be a hundred thousand of them, and the first picture does not need their sums.
 fn add_phases(section: &mut Section, place: usize, phases: &[PhaseSums]) {
     let mut add = |name: &str, value: &dyn Fn(&PhaseSums) -> u64| {
         let name = format!("card{place}.phase_{name}");

@@ -1,6 +1,6 @@
-//! The plan: candidates as points of memory against time, and the peak by category before and after.
+//! The plan: candidates as a scatter plot of memory against time, and the peak by category before and after.
 //!
-//! Drawn here and not by a script: it is small, and stays as it is.
+//! It is drawn here instead of by a script, because it is small and does not change.
 
 use ghostgpu_recording::{Category, CategoryBytes, Plan, PlanCandidate, Recording};
 use ghostgpu_text::{grouped, human};
@@ -8,10 +8,10 @@ use ghostgpu_text::{grouped, human};
 use super::escape::Escaped;
 use super::push;
 
-/// Lines of a scale, about.
+/// The approximate number of ticks on an axis.
 const MOST_TICKS: f64 = 5.0;
 
-/// The section as HTML; empty where nobody made a plan.
+/// The section as HTML; empty if there is no plan.
 pub(super) fn html(recording: &Recording) -> String {
     let plan = recording
         .about
@@ -59,14 +59,14 @@ fn summary(plan: &Plan) -> String {
     }
 }
 
-/// Where a value stands on an axis, in percent.
+/// Maps values to positions on an axis, in percent.
 struct Axis {
     from: f64,
     to: f64,
 }
 
 impl Axis {
-    /// Around these values, with a little room.
+    /// An axis that covers these values, with a little space around them.
     fn around(values: impl Iterator<Item = f64> + Clone) -> Self {
         let least = values.clone().fold(f64::INFINITY, f64::min);
         let most = values.fold(f64::NEG_INFINITY, f64::max);
@@ -81,7 +81,7 @@ impl Axis {
         ((value - self.from) / (self.to - self.from) * 100.0).clamp(0.0, 100.0)
     }
 
-    /// Round numbers within it.
+    /// Round numbers within its range.
     fn ticks(&self) -> Vec<f64> {
         let rough = (self.to - self.from) / MOST_TICKS;
         let magnitude = 10_f64.powf(rough.log10().floor());
@@ -92,7 +92,7 @@ impl Axis {
             .unwrap_or(rough);
         let first = (self.from / step).ceil() as i64;
         let last = (self.to / step).floor() as i64;
-        // A step that vanishes beside the numbers gives no scale.
+        // If the step is lost in rounding, there are no useful ticks.
         match last.saturating_sub(first) <= 20 {
             true => (first..=last).map(|tick| tick as f64 * step).collect(),
             false => Vec::new(),
@@ -107,7 +107,7 @@ fn add_points(html: &mut String, plan: &Plan) {
         .map(|one| one.relative_time.filter(|time| time.is_finite()))
         .collect();
     let has_times = times.is_some();
-    // Without times, in the order of the list.
+    // Without times, candidates are placed by their rank.
     let across = times.unwrap_or_else(|| (1..=plan.candidates.len()).map(|it| it as f64).collect());
     let memory = plan.candidates.iter().map(|one| one.peak_bytes as f64);
     let up = Axis {
@@ -204,7 +204,7 @@ fn described(one: &PlanCandidate) -> String {
     )
 }
 
-/// The peak by category: of the job as it is, and with the recommended change.
+/// The peak by category, of the job as it is and with the recommended candidate.
 fn add_bars(html: &mut String, plan: &Plan) {
     let best = plan.chosen().or_else(|| plan.candidates.first());
     let Some(after) = best.filter(|one| !one.categories.is_empty() && !plan.before.is_empty())
@@ -332,7 +332,7 @@ fn time(one: &PlanCandidate) -> Option<String> {
     Some(format!("{time:.2}×"))
 }
 
-/// A number without zeros at its end.
+/// A number without trailing zeros.
 fn shortened(number: f64) -> String {
     let text = format!("{number:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn without_times_points_stand_by_rank() {
+    fn without_times_points_are_placed_by_rank() {
         let html = page_of(Some(plan(false)));
         assert!(html.contains("rank: times are not known"), "{html}");
         assert!(
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_lead_nowhere_break_nothing() {
+    fn extreme_numbers_break_nothing() {
         let wild = |peak_bytes, relative_time| PlanCandidate {
             peak_bytes,
             relative_time,

@@ -1,4 +1,4 @@
-//! The moment at which memory ran out: what was asked for, by which line, and what held the card then.
+//! The moment at which memory ran out: what was requested, by which line, and what held the card's memory then.
 
 use ghostgpu_ledger::{Place, PlaceSum, RanOut, RefusedBecause};
 use ghostgpu_recording::{Category, FrameOwner, Recording, Source};
@@ -10,10 +10,10 @@ use super::escape::Escaped;
 use super::{push, stack};
 use crate::text;
 
-/// Lines that held most; more are in the tables below.
+/// How many of the lines that held most are listed; the tables below have more.
 const MOST_LINES: usize = 4;
 
-/// The section as HTML; empty where memory did not run out.
+/// The section as HTML; empty if memory did not run out.
 pub(super) fn html(recording: &Recording, counted: &[Counted<'_>]) -> String {
     let answer = recording.about.answer.as_ref();
     let oom = answer.and_then(|answer| answer.oom.as_ref());
@@ -65,7 +65,7 @@ pub(super) fn html(recording: &Recording, counted: &[Counted<'_>]) -> String {
     html
 }
 
-/// The failed request that the page is about: that of the first card that has one.
+/// The failed request that the page describes: that of the first card that has one.
 pub(super) fn first<'a>(counted: &'a [Counted<'_>]) -> Option<(u32, &'a RanOut)> {
     let mut failed = counted
         .iter()
@@ -73,7 +73,7 @@ pub(super) fn first<'a>(counted: &'a [Counted<'_>]) -> Option<(u32, &'a RanOut)>
     failed.next()
 }
 
-/// What a rehearsal knows of the request.
+/// Adds what a rehearsal knows about the request.
 fn add_request(html: &mut String, oom: &OomReport) {
     let when = match oom.stage.as_str() {
         "setup" => "while setting up".to_owned(),
@@ -109,7 +109,7 @@ fn add_request(html: &mut String, oom: &OomReport) {
     );
 }
 
-/// What a snapshot knows of it.
+/// Adds what a snapshot knows about the request.
 fn add_request_of_snapshot(html: &mut String, recording: &Recording, card: u32, ran_out: &RanOut) {
     push(
         html,
@@ -137,7 +137,7 @@ fn add_request_of_snapshot(html: &mut String, recording: &Recording, card: u32, 
     );
 }
 
-/// What was left, and why that was of no use.
+/// Adds how much memory was left, and why it could not serve the request.
 fn add_rest(html: &mut String, ran_out: &RanOut, source: Source) {
     if let Some(left) = ran_out.failure.driver_free_bytes {
         push(html, format_args!("; {} were left on the card", data(left)));
@@ -170,14 +170,14 @@ fn add_rest(html: &mut String, ran_out: &RanOut, source: Source) {
         }
         _ => {}
     }
-    // A snapshot's page names no categories, and a rehearsal's shows them beside the timeline.
+    // A snapshot's page has no categories; a rehearsal's shows them next to the timeline.
     if source == Source::Rehearsal {
         html.push_str(" The charts below open at that moment.");
     }
 }
 
 fn add_lines(html: &mut String, ran_out: &RanOut) {
-    // Nothing is said by one row for what nobody saw being made.
+    // A single row for allocations of unknown origin would say nothing.
     let has_lines = ran_out
         .lines
         .iter()
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_request_is_told_with_its_line_and_nothing_of_it_is_markup() {
+    fn a_failed_request_is_shown_with_its_line_and_escaped() {
         let mut recording = Recording::default();
         assert_eq!(said(&recording), "");
         recording.about.answer = misfit("<b>");
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_tells_its_event() {
+    fn a_snapshot_names_the_event_of_the_failure() {
         let mut recording = failing_with(Category::Unknown, 1 << 30, 0);
         recording.about.source = Source::Snapshot;
         let html = said(&recording);

@@ -1,6 +1,7 @@
-//! The ranks of a job beside each other: a bar for each, by part, at its own peak.
+//! The ranks of a job next to each other: a bar for each, by part, at its own peak.
 //!
-//! Drawn here and not by a script: it is small, and stays as it is. A bar's button shows that rank below.
+//! The bars are drawn here instead of by a script, because they are few and do not change. The button of a bar shows
+//! that rank below.
 
 use ghostgpu_ledger::{Part, RankAccounts};
 use ghostgpu_recording::Recording;
@@ -10,7 +11,7 @@ use super::counted::{Counted, RunShown};
 use super::escape::Escaped;
 use super::push;
 
-/// The section as HTML; empty for a job of one rank.
+/// The section as HTML; empty if the job has only one rank.
 pub(super) fn html(recording: &Recording, counted: &[Counted<'_>]) -> String {
     let ranks = RankAccounts::all(recording);
     if ranks.len() < 2 {
@@ -50,7 +51,7 @@ fn add_bars(
     counted: &[Counted<'_>],
 ) {
     let widest = ranks.iter().map(|one| one.accounts.on_card_bytes()).max();
-    // The card's end is shown where it is near.
+    // The card's memory is marked if it is not far beyond the widest bar.
     let total = recording.about.gpu_total_bytes;
     let widest = widest.unwrap_or(0).max(1);
     let is_end_shown = total > 0 && total <= widest.saturating_mul(2);
@@ -102,7 +103,7 @@ fn add_bars(
     html.push_str("</dl>");
 }
 
-/// From the context up, as in the timeline.
+/// The parts in the order of the timeline, from the context up.
 fn stacked(one: &RankAccounts) -> Vec<(Part, u64)> {
     let mut parts: Vec<(Part, u64)> = one.parts().collect();
     let is_beside = |part: Part| matches!(part, Part::Outside | Part::Nccl | Part::OtherProcesses);
@@ -110,7 +111,7 @@ fn stacked(one: &RankAccounts) -> Vec<(Part, u64)> {
     parts
 }
 
-/// Its name in the style sheet.
+/// The part's colour, by its name in the style sheet.
 fn colour(part: Part) -> &'static str {
     match part {
         Part::Outside => "outside",

@@ -1,9 +1,8 @@
-//! A part of the page's data: a JSON document and columns of numbers, packed for `DecompressionStream`.
+//! A part of the page's data: a JSON document and columns of numbers, compressed for `DecompressionStream`.
 //!
-//! Layout before packing: the length of the JSON document (4 bytes, little-endian), the document, the
-//! columns. Its key `columns` says of each where it begins behind the document, and how many numbers it
-//! has. Numbers are LEB128; a `delta` column holds zigzag differences, which are small where neighbours are
-//! alike. `web/data.js` reads it.
+//! Layout before compression: the length of the JSON document (4 bytes, little-endian), the document, the columns. The
+//! document's key `columns` gives the offset of each column after the document, and its length. Numbers are LEB128; a
+//! `delta` column has zigzag-encoded differences, which are small if neighbours are similar. `web/data.js` reads it.
 
 use std::io::{self, Write};
 
@@ -14,8 +13,8 @@ use serde_json::{Map, Value, json};
 
 use super::base64;
 
-/// Text of one element: below the longest string that a browser can hold (V8: 512 Mi characters), and
-/// small enough to be taken apart piece by piece. Divisible by 4, so that every piece decodes by itself.
+/// The text of one element: shorter than the longest string of a browser (V8: 512 Mi characters), and small enough to
+/// be decoded piece by piece. Divisible by 4, so that each piece can be decoded on its own.
 const PIECE_CHARACTERS: usize = 4 << 20;
 
 /// How the numbers of a column are written.
@@ -25,7 +24,7 @@ pub(super) enum Coding {
     Delta,
 }
 
-/// A part that is being put together.
+/// A part that is being built.
 #[derive(Default)]
 pub(super) struct Section {
     document: Map<String, Value>,
@@ -70,7 +69,7 @@ impl Section {
         self.bytes.push(number as u8);
     }
 
-    /// Writes it as elements with this class, in the order of their pieces.
+    /// Writes it as elements with this class, one per piece.
     pub fn write(mut self, class: &str, out: &mut impl Write) -> io::Result<()> {
         self.document
             .insert("columns".to_owned(), Value::Object(self.columns));

@@ -1,4 +1,4 @@
-//! A stack as HTML: the lines of the user's own code, and the frames of frameworks folded behind them.
+//! A stack as HTML: the lines of the user's own code, with the frames of frameworks folded between them.
 
 use ghostgpu_recording::{Frame, FrameOwner};
 use ghostgpu_session::StackFrame;
@@ -7,12 +7,12 @@ use super::escape::Escaped;
 use super::push;
 use crate::text::{package, shown_file};
 
-/// One frame, wherever it was recorded.
+/// One frame, of a recording or of an answer.
 pub(super) struct Line<'a> {
     file: &'a str,
     line: u64,
     function: &'a str,
-    /// Whether it is shown without being asked for.
+    /// Whether it is shown unfolded.
     is_own: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn of_answer(stack: &[StackFrame]) -> Vec<Line<'_>> {
     stack.iter().rev().map(line).collect()
 }
 
-/// The stack as a list, innermost first. Without a line of the user's own everything is shown.
+/// The stack as a list, innermost first. If it has no line of the user's code, everything is shown.
 pub(super) fn html(lines: &[Line<'_>]) -> String {
     let mut html = String::from("<ol class=\"stack\">");
     let shows_all = !lines.iter().any(|line| line.is_own);
@@ -110,7 +110,7 @@ fn add_line(html: &mut String, line: &Line<'_>) {
     }
 }
 
-/// Whose frames they are, each once, in their order.
+/// The packages of these frames, each once, in their order.
 fn packages(lines: &[Line<'_>]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for line in lines {

@@ -9,7 +9,7 @@ pub(super) const KNOWN: [&str; 5] = [
     "Requests that failed, and what the driver had left then.",
 ];
 
-/// What nobody wrote down.
+/// What a snapshot does not contain.
 pub(super) const UNKNOWN: [&str; 5] = [
     "Whose memory it is: parameters, gradients, optimizer state and activations look alike.",
     "Steps and stages: where a forward or a backward pass began.",

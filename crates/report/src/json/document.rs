@@ -1,6 +1,6 @@
 //! The types of the JSON report, in the order in which they are written.
 //!
-//! A field that is added keeps the version; one that changes its meaning or goes raises it.
+//! Adding a field keeps the version; changing the meaning of a field or removing one raises it.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use serde::Serialize;
 /// Name and version of the document.
 pub(super) const SCHEMA: &str = "ghostgpu.report/1";
 
-/// Bytes by the word for their category or part. All words that the recording can know are there, also those with
-/// nothing.
+/// Bytes by the name of their category or part. All names that the recording can know are present, including those with
+/// zero bytes.
 pub(super) type ByName = BTreeMap<&'static str, u64>;
 
 #[derive(Debug, Serialize)]
@@ -24,7 +24,8 @@ pub(super) struct Document<'a> {
     pub(super) cards: Vec<Card>,
 }
 
-/// What another document holds of this one: everything but what it says itself.
+/// The part of this document that the document of `ghostgpu run --json` contains: everything that it does not have
+/// itself.
 #[derive(Debug, Serialize)]
 pub struct Breakdown {
     pub(super) schema: &'static str,
@@ -47,10 +48,10 @@ pub(super) struct About {
 #[derive(Debug, Serialize)]
 pub(super) struct Card {
     pub(super) card: u32,
-    /// The rank whose card it is; null in a job of one.
+    /// The rank whose card it is; null if the job has only one.
     pub(super) rank: Option<u32>,
     pub(super) events: usize,
-    /// Since 1970; null if that is not known.
+    /// Since 1970; null if unknown.
     pub(super) began_us: Option<u64>,
     pub(super) at_peak: Accounts,
     pub(super) at_reserved_peak: Accounts,
@@ -67,11 +68,11 @@ pub(super) struct Card {
     pub(super) segments_at_end: Vec<Segment>,
 }
 
-/// Whose requests memory serves.
+/// The stream and pool that memory belongs to.
 #[derive(Debug, Serialize)]
 pub(super) struct Pool {
     pub(super) stream: u64,
-    /// `[0, 0]` is the default pool; null where it was not recorded.
+    /// `[0, 0]` is the default pool; null if it was not recorded.
     pub(super) pool: Option<(u64, u64)>,
 }
 
@@ -87,7 +88,7 @@ pub(super) struct Segment {
     pub(super) requested_bytes: u64,
     pub(super) blocks: usize,
     pub(super) live_blocks: usize,
-    /// Of these, how many were given back while another stream may still use them.
+    /// How many of these blocks were freed while another stream may still use them.
     pub(super) pending_blocks: usize,
     pub(super) largest_free_block_bytes: u64,
 }
@@ -105,7 +106,7 @@ pub(super) struct Moment {
 pub(super) struct Accounts {
     #[serde(flatten)]
     pub(super) moment: Moment,
-    /// Null where only PyTorch's allocator was looked at.
+    /// Null if only PyTorch's allocator was recorded.
     pub(super) on_card_bytes: Option<u64>,
     pub(super) reserved_bytes: u64,
     pub(super) allocated_bytes: u64,
@@ -161,7 +162,7 @@ pub(super) struct Held {
 pub(super) struct Module {
     pub(super) path: String,
     pub(super) class: String,
-    /// Place in this list.
+    /// Index in this list.
     pub(super) parent: Option<usize>,
     pub(super) own_requested_bytes: u64,
     #[serde(flatten)]
@@ -201,7 +202,7 @@ pub(super) struct Holder {
     pub(super) place: String,
     pub(super) module: String,
     pub(super) operator: String,
-    /// Of the largest of them.
+    /// The name of the largest allocation.
     pub(super) name: String,
     pub(super) largest_requested_bytes: u64,
     #[serde(flatten)]
@@ -271,7 +272,7 @@ pub(super) struct OutOfMemory {
     #[serde(flatten)]
     pub(super) moment: Moment,
     pub(super) requested_bytes: u64,
-    /// What the driver had left; null if that was not recorded.
+    /// What the driver had left; null if not recorded.
     pub(super) driver_free_bytes: Option<u64>,
     #[serde(flatten)]
     pub(super) pool: Pool,

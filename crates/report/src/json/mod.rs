@@ -1,4 +1,4 @@
-//! JSON: what the text report says, and all of it, for other programs.
+//! JSON: the full contents of the text report, for other programs.
 //!
 //! The document is versioned and described in `docs/report-json.md`; its types are in [`document`]. Numbers are
 //! bytes, never text; the same recording gives the same bytes.
@@ -15,12 +15,12 @@ use crate::selection::cards;
 pub use document::Breakdown;
 use document::{About, Document, SCHEMA};
 
-/// What the JSON document has.
+/// What to put into the JSON document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonOptions {
     /// Only this card.
     pub card: Option<u32>,
-    /// At most so many lines, operators and holders, the largest first; the rest is one sum.
+    /// At most this many lines, operators and holders, the largest first; the rest is one sum.
     pub max_rows: usize,
 }
 
@@ -33,7 +33,7 @@ impl Default for JsonOptions {
     }
 }
 
-/// Whose memory it was, for the document of `ghostgpu run --json`.
+/// The breakdown for the document of `ghostgpu run --json`.
 pub fn breakdown(recording: &Recording, options: &JsonOptions) -> Breakdown {
     let cards = recording.cards.iter();
     Breakdown {
@@ -45,7 +45,7 @@ pub fn breakdown(recording: &Recording, options: &JsonOptions) -> Breakdown {
     }
 }
 
-/// Writes the document, indented, with a newline at its end.
+/// Writes the document, pretty-printed, with a trailing newline.
 pub fn write_json(
     recording: &Recording,
     options: &JsonOptions,

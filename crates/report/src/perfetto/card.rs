@@ -30,7 +30,7 @@ enum Counted {
     Requested(Category),
     /// Requested bytes of all live blocks.
     Active,
-    /// The same without those that were given back.
+    /// The same without freed blocks that still wait for another stream.
     NotGivenBack,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct CardTimeline<'a> {
     segments: SegmentSlices,
     blocks: BlockSlices<'a>,
     clock: Clock,
-    /// What was given back and has not ended, and its requested bytes.
+    /// Freed blocks that still wait for another stream, with their requested bytes.
     pending: HashSet<AllocationId>,
     pending_bytes: u64,
 }
@@ -193,7 +193,7 @@ impl<'a> CardTimeline<'a> {
                 if self.pending.insert(id) {
                     self.pending_bytes = self.pending_bytes.saturating_add(self.requested(id));
                 }
-                // Usually the free completes at once: only a wait is worth drawing.
+                // Usually the free completes at once; only a wait is worth drawing.
                 match self.card.events.get(at + 1) {
                     Some(Event::Free(next)) if *next == id => Ok(()),
                     _ => self.blocks.wait(id, now, packets),
@@ -244,10 +244,10 @@ impl<'a> CardTimeline<'a> {
     }
 }
 
-/// What had been given back before the first event: it ends without being given back.
+/// Blocks that were freed before the first event: only the completion of their free is recorded.
 fn pending_at_first(recording: &Recording, card: &CardMemory) -> HashSet<AllocationId> {
     let mut pending = HashSet::new();
-    // A rehearsal is recorded from its beginning, and does not tell the two apart.
+    // A rehearsal is recorded from its beginning, and does not record the two separately.
     if recording.about.source == Source::Rehearsal {
         return pending;
     }
@@ -276,7 +276,7 @@ fn sum(card: &CardMemory, ids: &HashSet<AllocationId>) -> u64 {
     all.fold(0, |sum, one| sum.saturating_add(one.requested_bytes))
 }
 
-/// What is counted: by category where owners are known.
+/// The counters of a card: by category if owners are known.
 fn counted(recording: &Recording, card: &CardMemory) -> Vec<Counted> {
     if recording.about.source == Source::Snapshot {
         return vec![Counted::NotGivenBack, Counted::Active, Counted::Reserved];

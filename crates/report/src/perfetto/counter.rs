@@ -13,7 +13,7 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// For so many values, of which about `max_points` are written.
+    /// For this many values, of which about `max_points` are written.
     pub(crate) fn new(track: TrackUuid, values: usize, max_points: usize) -> Self {
         Self {
             track,
@@ -34,7 +34,7 @@ impl Counter {
         }
     }
 
-    /// Writes what is kept back.
+    /// Writes the points that were held back.
     pub(crate) fn flush(&mut self, packets: &mut Packets<'_, impl Write>) -> io::Result<()> {
         match self.thinning.finish() {
             Some(group) => self.write(group, packets),
@@ -53,14 +53,14 @@ impl Counter {
     }
 }
 
-/// Takes values one by one and gives groups of them.
+/// Collects values into groups.
 #[derive(Debug)]
 struct Thinning {
     values_in_group: usize,
     group: Option<Group>,
 }
 
-/// Of so many values in a row: first, lowest, highest and last.
+/// The first, lowest, highest and last of consecutive values.
 #[derive(Debug, Clone, Copy)]
 struct Group {
     length: usize,

@@ -10,8 +10,8 @@
 //! - the largest blocks, each a slice for as long as it lived, with its owner and stack; inside it, the time that it
 //!   waited for another stream after it was given back.
 //!
-//! What lives at the end has no end. Small blocks are in the counters only: a timeline of millions of slices opens
-//! nowhere.
+//! What is live at the end of the recording has no end. Small blocks are only in the counters, because no viewer opens a
+//! timeline with millions of slices.
 
 mod blocks;
 mod card;
@@ -39,9 +39,9 @@ pub struct PerfettoOptions {
     pub card: Option<u32>,
     /// Blocks of fewer requested bytes are in the counters only.
     pub min_block_bytes: u64,
-    /// At most so many blocks of one card are drawn, the largest first and among equals the oldest.
+    /// At most this many blocks of one card are drawn: the largest, and among equals the oldest.
     pub max_blocks: usize,
-    /// All counters of a card have at most about so many points; highs and lows are kept.
+    /// All counters of a card together have about this many points at most; highs and lows are kept.
     pub max_counter_points: usize,
 }
 
@@ -50,8 +50,7 @@ impl Default for PerfettoOptions {
         Self {
             card: None,
             min_block_bytes: 1 << 20,
-            // With these, the largest file is some 100 MB for each card; Perfetto's page opens about 500 MB and not
-            // 1 GB.
+            // With these, the largest file is about 100 MB per card. Perfetto's page opens about 500 MB, but not 1 GB.
             max_blocks: 200_000,
             max_counter_points: 1_500_000,
         }
@@ -64,7 +63,7 @@ pub struct PerfettoSummary {
     pub blocks_drawn: u64,
     /// Blocks below the smallest size that is drawn.
     pub blocks_too_small: u64,
-    /// Blocks that would be large enough, and were too many.
+    /// Blocks that are large enough but exceed the limit.
     pub blocks_left_out: u64,
 }
 

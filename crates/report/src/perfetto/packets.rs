@@ -1,6 +1,6 @@
 //! Perfetto's packets: tracks, slices, counters and interned texts.
 //!
-//! Written from the published schema (`perfetto_trace.proto`); field numbers stand beside their names.
+//! Written from the published schema (`perfetto_trace.proto`); field numbers are given next to their names.
 //! All packets are one sequence, so that texts are written once and then named by number.
 
 use std::borrow::Cow;

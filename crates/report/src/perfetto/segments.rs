@@ -1,4 +1,4 @@
-//! Segments, as slices for as long as they were reserved; pages of expandable ones come and go in moments.
+//! Segments as slices for as long as they were reserved; pages of expandable segments as single moments.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use super::lanes::{Lane, Lanes};
 use super::packets::{Argument, Happening, Packets, TrackUuid};
 use crate::text;
 
-/// What is said about a slice, with its name.
+/// The arguments of a slice, each with its name.
 pub(super) type Arguments<'a> = Vec<(&'static str, Argument<'a>)>;
 
 /// Adds stream and pool, as far as they are known.
@@ -24,7 +24,7 @@ pub(super) fn push_pool(arguments: &mut Arguments<'_>, pool: Pool) {
 /// The segments of one card.
 pub(super) struct SegmentSlices {
     pub(super) lanes: Lanes,
-    /// Where pages come and go.
+    /// The track for pages that are mapped and unmapped.
     pub(super) moments: TrackUuid,
     drawn: HashMap<u64, Lane>,
 }
@@ -64,7 +64,7 @@ impl SegmentSlices {
             arguments: &arguments,
         })?;
         if let Some(lost) = self.drawn.insert(change.address, lane) {
-            // Its release is lost; it cannot have lived longer.
+            // Its release is not recorded, but it cannot have lived longer.
             packets.end(self.lanes.track(lost), time_ns)?;
             self.lanes.give_back(lost);
         }

@@ -11,7 +11,7 @@ use crate::commands::breakdown_options::BreakdownOptions;
 use crate::commands::card_count::CardCount;
 use crate::commands::rehearsal_options::RehearsalOptions;
 
-/// What `python/ghostgpu/estimate/language.py` has classes for.
+/// The tasks that `python/ghostgpu/estimate/language.py` has classes for.
 const TASKS: [&str; 7] = [
     "causal-lm",
     "masked-lm",
@@ -181,7 +181,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The words for the training script.
+    /// The arguments of the training script.
     pub fn words(&self, name: &str) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
         let mut add = |option: &str, value: Option<String>| {
@@ -213,7 +213,7 @@ impl Arguments {
                 words.push(option.into());
             }
         }
-        // A name that begins with a hyphen is a name.
+        // After `--`, even a name that begins with a hyphen is not an option.
         words.extend(["--".into(), name.into()]);
         words
     }

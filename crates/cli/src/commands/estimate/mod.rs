@@ -1,4 +1,4 @@
-//! `ghostgpu estimate`: rehearses the training of a named model, with a script that we bring.
+//! `ghostgpu estimate`: rehearses the training of a named model, with GhostGPU's own script.
 
 mod arguments;
 
@@ -16,11 +16,11 @@ use crate::output::print_all;
 use crate::questions::fits::{self, DoesItFit};
 use crate::questions::largest_batch::{self, WhichBatch};
 
-/// What the training script raises when it cannot do what it is asked; `failures.py` has the same.
+/// The exception that the training script raises to decline; `failures.py` has the same.
 const EXCEPTION: &str = "CannotEstimate: ";
 const HINT_MARK: &str = " || hint: ";
 
-/// Of more ranks, those that differ are run.
+/// With more ranks, only distinct ones are run.
 const MOST_RUN_RANKS: u32 = 4;
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
@@ -43,7 +43,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             true => RankChoice::Ends,
             false => RankChoice::All,
         },
-        // The loop is ours: it ends by itself, and nothing in it comes later.
+        // The script is ours: it ends by itself after its steps, and nothing else follows them.
         extent: Extent::Whole,
         ..arguments.options.job(command)
     };
@@ -96,10 +96,10 @@ fn launcher(ranks: u32) -> Vec<OsString> {
         .to_vec()
 }
 
-/// What was typed, and the question for the largest batch.
+/// The command that may follow: the same with `--max-batch`.
 fn follow_ups(arguments: &Arguments) -> FollowUps {
     let breakdown = &arguments.breakdown;
-    // These do not go with that question.
+    // These options conflict with `--max-batch`.
     let has_conflict = breakdown.report.is_some()
         || breakdown.record.is_some()
         || breakdown.no_breakdown
@@ -115,7 +115,7 @@ fn follow_ups(arguments: &Arguments) -> FollowUps {
     }
 }
 
-/// The training script, which lies beside the agent.
+/// The training script, in a folder next to the agent.
 fn script() -> Result<PathBuf, Failure> {
     let agent = Layout::find()?.inject_dir;
     let folder = agent
@@ -130,7 +130,7 @@ fn script() -> Result<PathBuf, Failure> {
         })
 }
 
-/// What the training script says that it cannot do.
+/// Why the training script declines, if it does.
 fn declines(run: &Run) -> Option<Failure> {
     let text = run.exception()?.strip_prefix(EXCEPTION)?;
     Some(match text.split_once(HINT_MARK) {
@@ -139,7 +139,7 @@ fn declines(run: &Run) -> Option<Failure> {
     })
 }
 
-/// The names in `configurations.py`, which stand at the beginnings of its lines.
+/// The names in `configurations.py`, which are at the beginnings of its lines.
 fn list(script: &std::path::Path) -> anyhow::Result<u8> {
     let table = std::fs::read_to_string(script.join("configurations.py"))?;
     let names: Vec<&str> = table

@@ -1,4 +1,4 @@
-//! A plan and advice on a virtual card: which job that is, and on which card.
+//! Rehearses a plan and advice: makes the job, and chooses the card.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -95,7 +95,7 @@ pub fn rehearse(
     ))
 }
 
-/// What `ghostgpu plan` asks about the same script on the same card.
+/// The question of `ghostgpu plan` for the same script and card.
 fn plan_for<'a>(
     arguments: &Arguments,
     job: &Job,
@@ -123,7 +123,7 @@ fn plan_for<'a>(
     }
 }
 
-/// The tricks that make it fit; none where that is no question of memory after all.
+/// The tricks that make it fit; `None` if memory is not the problem after all.
 fn plan(
     question: &WhichTricks,
     prepared: &Prepared,

@@ -1,4 +1,4 @@
-//! The card that a log is about, for a rehearsal on one like it.
+//! Guesses the card that a log is about, to rehearse on one like it.
 
 use ghostgpu_answers::gpus::short_name;
 use ghostgpu_device::{Card, Catalogue};
@@ -7,17 +7,17 @@ use ghostgpu_explain::{Finding, Log};
 use crate::failure::Failure;
 use ghostgpu_text::human;
 
-/// A card to try things on.
+/// A card to rehearse on.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Guess {
     pub name: String,
-    /// Its memory, where the log's differs from the catalogue's.
+    /// Its memory, if the log's figure differs from the catalogue's.
     pub memory: Option<u64>,
-    /// On what the guess rests.
+    /// The reason for the guess.
     pub because: String,
 }
 
-/// Totals that differ by less are the same card's, with another driver.
+/// Totals that differ by less belong to the same card with another driver.
 const SAME_CARD_PERCENT: u64 = 3;
 
 pub fn guess(
@@ -72,7 +72,7 @@ pub fn guess(
         .collect();
     alike.sort_by_key(|card| card.total_bytes.abs_diff(total));
     let card = alike.first().copied().or_else(|| {
-        // A slice of a card, or one that the catalogue does not have: the next larger one, cut down.
+        // A slice of a card, or a card that is not in the catalogue: use the next larger one with this much memory.
         let larger = catalogue
             .cards()
             .iter()

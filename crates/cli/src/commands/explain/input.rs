@@ -9,10 +9,10 @@ use ghostgpu_explain::{Log, Reader};
 use crate::failure::Failure;
 use crate::progress::Progress;
 
-/// Large enough to be quick, small enough not to matter.
+/// The size of a piece: large enough to be fast, small enough not to matter.
 const PIECE: usize = 1 << 18;
 
-/// What the log is called in sentences.
+/// The name of the log in sentences.
 pub fn name_of(file: Option<&Path>) -> String {
     match file {
         Some(path) if path != Path::new("-") => format!("`{}`", path.display()),
@@ -54,7 +54,7 @@ fn read_standard_input() -> Result<Log, Failure> {
     read(stdin.lock(), 0).map_err(cannot)
 }
 
-/// `size` is 0 where it is not known.
+/// `size` is 0 if unknown.
 fn read(mut input: impl Read, size: u64) -> io::Result<Log> {
     let total_mb = usize::try_from(size >> 20).unwrap_or(0);
     let progress = match total_mb {

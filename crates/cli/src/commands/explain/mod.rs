@@ -44,11 +44,11 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         explanation: &explanation,
         rehearsed: rehearsed.as_ref(),
     };
-    output.answer(|look| answer.text(look), || answer.json(exit_code))?;
+    output.answer(|style| answer.text(style), || answer.json(exit_code))?;
     Ok(exit_code)
 }
 
-/// Options that would have no effect are a mistake.
+/// Refuses options that would have no effect.
 fn refuse_options_of_rehearsing(arguments: &Arguments) -> Result<(), Failure> {
     let words = arguments.extent.words();
     match (words.first(), &arguments.script) {

@@ -15,10 +15,10 @@ use super::trick_options::TrickOptions;
 use crate::failure::Failure;
 use crate::questions::patch;
 
-/// Tells the tricks to the training's processes; `launching.py` reads it.
+/// Passes the tricks to the processes of the training; `launching.py` reads it.
 const TRICKS_VARIABLE: &str = "GHOSTGPU_TRICKS";
 
-/// Set for us by the installed command; the script has no use for it.
+/// Set by the installed command for itself; not passed on to the script.
 const LAUNCHER_VARIABLE: &str = ghostgpu_rehearse::python::LAUNCHER_VARIABLE;
 
 /// Run a script on the real card, with tricks that make it fit

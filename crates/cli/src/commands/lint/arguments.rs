@@ -123,7 +123,7 @@ pub enum Format {
 }
 
 impl Arguments {
-    /// What the command line and the file that it names say about rules and files.
+    /// The configurations, from the command line and the file that `--config` names.
     pub fn configurations(&self) -> Result<Configurations, Failure> {
         let configurations = || Configurations::new(self.config()?, self.config.as_deref());
         configurations().map_err(failure)
@@ -144,7 +144,7 @@ impl Arguments {
     }
 }
 
-/// A wrong configuration as the user reads it.
+/// The message for an invalid configuration.
 pub fn failure(error: ConfigError) -> Failure {
     let failure = Failure::new(error.message);
     match error.hint {

@@ -1,5 +1,5 @@
-//! `ghostgpu lint --measure`: what the fixes save, seen by rehearsing the script without them and
-//! with them. Nothing of the user's is written.
+//! `ghostgpu lint --measure`: measures what the fixes save by rehearsing the script without and with them. No file of the
+//! user is changed.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -63,14 +63,14 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         runs,
         applies: applying(script, wanted),
     };
-    let text = answer.text(output.look(None));
+    let text = answer.text(output.style(None));
     output.publish(&text, &answer.json())?;
-    // A script that fails only with its fixes has not passed either.
+    // A script that fails only with its fixes does not pass either.
     let verdict = answer.verdict();
     Ok(verdict.exit_code().unwrap_or(EXIT_DOES_NOT_FIT))
 }
 
-/// The words that apply what was measured.
+/// The arguments that apply the measured fixes.
 fn applying(script: &Path, wanted: Wanted) -> String {
     let all = match wanted {
         Wanted::All => " --unsafe-fixes",
@@ -97,7 +97,7 @@ fn the_script(arguments: &Arguments) -> Result<&PathBuf, Failure> {
     Ok(script)
 }
 
-/// The texts to rehearse, or why there are none.
+/// The versions to rehearse, or why there are none.
 fn texts_of(script: &Path, settings: &Settings, wanted: Wanted) -> Result<Vec<Text>, Failure> {
     let failure = |problem: String| Failure::new(format!("`{}`: {problem}", script.display()));
     let contents = std::fs::read(script).map_err(|error| failure(error.to_string()))?;

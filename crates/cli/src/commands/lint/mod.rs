@@ -1,4 +1,4 @@
-//! `ghostgpu lint`: finds memory mistakes in code that does not run.
+//! `ghostgpu lint`: finds memory mistakes in code without running it.
 
 mod arguments;
 mod measure;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 pub use arguments::Arguments;
 use arguments::{Format, failure};
-use ghostgpu_answers::Look;
+use ghostgpu_answers::Style;
 use ghostgpu_lint::fixing::Wanted;
 use ghostgpu_lint::formats::{self, Totals};
 use ghostgpu_lint::{FileReport, diagnostic::Diagnostic};
@@ -64,7 +64,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             has_changes
         }
         _ => {
-            output.answer(|look| show(&reports, arguments.format, look), document)?;
+            output.answer(|style| show(&reports, arguments.format, style), document)?;
             let files = reports.iter().zip(&found);
             files.into_iter().any(|(report, file)| {
                 let fail_on = configurations.fail_on(&file.path);
@@ -80,7 +80,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     })
 }
 
-/// Options that would have no effect are a mistake.
+/// Refuses options that would have no effect.
 fn refuse_options_of_measuring(arguments: &Arguments) -> Result<(), Failure> {
     let options = &arguments.measured;
     let given = [
@@ -103,7 +103,7 @@ fn refuse_options_of_measuring(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// What the paths lead to, without what the configuration leaves out.
+/// The files that the paths lead to, without those that the configuration excludes.
 fn files_to_check(
     arguments: &Arguments,
     configurations: &mut Configurations,
@@ -144,16 +144,16 @@ fn fixing(arguments: &Arguments) -> Fixing {
     }
 }
 
-fn show(reports: &[FileReport], format: Format, look: Look) -> String {
+fn show(reports: &[FileReport], format: Format, style: Style) -> String {
     match format {
-        Format::Text => formats::text::render(reports, look.has_colour),
+        Format::Text => formats::text::render(reports, style.has_colour),
         Format::Json => formats::json::render(reports),
         Format::Sarif => formats::sarif::render(reports),
         Format::Github => formats::github::render(reports),
     }
 }
 
-/// What goes beside a diff: what could not be read, and how much would change.
+/// Prints, next to a diff, which files could not be read and how much would change.
 fn complain(reports: &[FileReport]) {
     for report in reports.iter().filter(|report| report.is_broken()) {
         let problem = report.problem.as_deref().unwrap_or("not Python as a whole");
@@ -166,7 +166,7 @@ fn complain(reports: &[FileReport]) {
     ));
 }
 
-/// A fault of ours must not hide what was found elsewhere.
+/// The result for a file on which the linter panicked, which must not hide findings in other files.
 fn faulty(found: &Found, fault: &str) -> Checked {
     Checked::problem(
         found,

@@ -1,4 +1,4 @@
-//! From arguments to a question, and what its answer rests on.
+//! Turns arguments into a question.
 
 use ghostgpu_allocator::Settings;
 use ghostgpu_answers::replay::CardMemory;
@@ -9,11 +9,11 @@ use super::Arguments;
 use crate::failure::Failure;
 use ghostgpu_text::human;
 
-/// What a context and the libraries of a usual training take on a card that nobody named: read on an
-/// H200 (`ground_truth/h200/probe_card.json.gz`), and less on smaller cards.
+/// What a context and the libraries of a typical training take, for a card that is not named: measured on an H200
+/// (`ground_truth/h200/probe_card.json.gz`); it is less on smaller cards.
 const USUAL_OUTSIDE_BYTES: u64 = 640 << 20;
 
-/// The card that was asked for; none: memory without end.
+/// The requested card; `None` for unlimited memory.
 pub(super) fn card_memory(arguments: &Arguments) -> Result<Option<CardMemory>, Failure> {
     let card = match &arguments.gpu {
         None => None,
@@ -51,7 +51,7 @@ pub(super) fn card_memory(arguments: &Arguments) -> Result<Option<CardMemory>, F
     }))
 }
 
-/// What is to be found out.
+/// The question to replay.
 pub(super) fn question(
     arguments: &Arguments,
     history: &History,

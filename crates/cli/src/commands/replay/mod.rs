@@ -117,7 +117,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         outcome,
         assumptions,
     };
-    output.answer(|look| replayed.text(look), || replayed.json())?;
+    output.answer(|style| replayed.text(style), || replayed.json())?;
     Ok(code)
 }
 

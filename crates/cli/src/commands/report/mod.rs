@@ -80,7 +80,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// One file as it is; several as the machines of one job.
+/// Opens one file as it is, or several as the machines of one job.
 fn open(files: &[PathBuf]) -> Result<Recording, Failure> {
     if let [file] = files {
         return recording_file::open(file);
@@ -107,11 +107,11 @@ fn write(
     match format {
         Format::Text => {
             let current_dir = std::env::current_dir().ok();
-            let mut look = terminal::look(Stream::Output, current_dir.as_deref());
+            let mut style = terminal::style(Stream::Output, current_dir.as_deref());
             if !is_stdout {
-                look.has_colour = false;
+                style.has_colour = false;
             }
-            out.write_all(breakdown_answer(recording, look).as_bytes())?;
+            out.write_all(breakdown_answer(recording, style).as_bytes())?;
         }
         Format::Json => {
             write_json(recording, &JsonOptions::default(), &mut out)?;

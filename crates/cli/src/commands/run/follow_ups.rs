@@ -1,4 +1,4 @@
-//! Commands that a user of `run` may type next, in the words of the command that was typed.
+//! Commands that may follow `run`, with the arguments that the user typed.
 
 use super::Arguments;
 use ghostgpu_answers::fits::FollowUps;
@@ -6,12 +6,12 @@ use ghostgpu_rehearse::{Extent, hides_every_card};
 
 const PAGE: &str = "report.html";
 
-/// How much more time a rehearsal gets that did not come to everything.
+/// How many times longer a rehearsal should run if it did not reach everything.
 const TIMES_LONGER: u32 = 10;
 
 const VARIABLE: &str = "CUDA_VISIBLE_DEVICES";
 
-/// The options that say which cards a job of several ranks has.
+/// The options about the cards of a job with several ranks.
 fn cards(arguments: &Arguments) -> Vec<String> {
     let mut words = Vec::new();
     let mut add = |name: &str, value: Option<String>| {
@@ -26,7 +26,7 @@ fn cards(arguments: &Arguments) -> Vec<String> {
     words
 }
 
-/// Whether the user's environment leaves the script no card.
+/// Whether the user's environment hides all cards from the script.
 fn hides_cards(count: u32) -> bool {
     let value = std::env::var_os(VARIABLE);
     value.is_some_and(|value| hides_every_card(&value.to_string_lossy(), count as usize))
@@ -64,7 +64,7 @@ pub fn follow_ups(arguments: &Arguments) -> FollowUps {
     rehearsed.extend(job.iter().cloned());
     let has_tricks = !arguments.tricks.words().is_empty();
     FollowUps {
-        // Both searches are for one card, and a plan begins without tricks.
+        // Both searches need a single card, and a plan starts without tricks.
         plan: (cards.is_empty() && !has_tricks).then(|| on_this_card("plan", &[])),
         largest_batch: cards.is_empty().then(|| on_this_card("max-batch", &[])),
         page: arguments

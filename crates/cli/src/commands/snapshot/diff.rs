@@ -58,6 +58,6 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         when: arguments.at.words(),
         most: arguments.top,
     };
-    print_all(&difference.text(terminal::look(Stream::Output, None)))?;
+    print_all(&difference.text(terminal::style(Stream::Output, None)))?;
     Ok(0)
 }

@@ -32,7 +32,7 @@ impl FromStr for At {
 }
 
 impl At {
-    /// The moment in a history; an event counts as having happened.
+    /// The moment in a history; for an event, the moment after it.
     pub fn of(self, ledger: &CardLedger) -> Result<Moment, Failure> {
         let end = ledger.end().moment;
         match self {
@@ -47,7 +47,7 @@ impl At {
         }
     }
 
-    /// As a person says it.
+    /// The moment in words.
     pub fn words(self) -> String {
         match self {
             Self::Peak => "at the peak".to_owned(),

@@ -8,14 +8,14 @@ use ghostgpu_recording::Recording;
 use crate::failure::Failure;
 use crate::snapshot_file::{card_with_memory, ledger_of, open as open_snapshot, recording_of};
 
-/// A snapshot as a recording, and what the file itself lacks, in sentences.
+/// A snapshot as a recording, with sentences about what the file lacks.
 pub(super) fn open(path: &Path) -> Result<(Recording, Vec<String>), Failure> {
     let mut snapshot = open_snapshot(path)?;
     let warnings = snapshot.warnings.iter().map(ToString::to_string).collect();
     Ok((recording_of(&mut snapshot, path), warnings))
 }
 
-/// The device that was asked for, or the only one with memory.
+/// The requested device, or the only one with memory.
 pub(super) fn ledger(
     recording: &Recording,
     wanted: Option<usize>,

@@ -54,7 +54,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let device = snapshot_file::device_with_memory(&snapshot, wanted)?;
     let trace = snapshot.traces.iter().find(|trace| trace.device == device);
     let events = trace.map_or(0, |trace| trace.events.len());
-    // The replay needs the snapshot's own events, which the recording takes.
+    // The replay comes first, because making the recording consumes the snapshot's events.
     let history = match events <= what_helps::QUICK_EVENTS || arguments.advise {
         true => History::of(&snapshot, device, Known::default()).ok(),
         false => None,
@@ -78,7 +78,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         at_failure,
         what_helps: history.map(|history| what_helps::of(&history, bound)),
     };
-    print_all(&shown.text(terminal::look(Stream::Output, None)))?;
+    print_all(&shown.text(terminal::style(Stream::Output, None)))?;
     if let Some(page) = page {
         page.write_with(|out| Ok(write_html(&recording, out)?))?;
         if let Some(path) = arguments
@@ -105,6 +105,6 @@ fn most_interesting(snapshot: &Snapshot) -> Option<usize> {
         segments.fold(0, |sum, segment| sum.saturating_add(segment.total_bytes))
     };
     let failed = devices.iter().copied().find(has_failed);
-    // Of equal ones the first.
+    // The first of equals.
     failed.or_else(|| devices.into_iter().rev().max_by_key(reserved))
 }

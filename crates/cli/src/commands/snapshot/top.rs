@@ -82,6 +82,6 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         warnings: &warnings,
     };
     let output = arguments.answer.prepare()?;
-    output.answer(|look| top.text(look), || in_json(&top.json()))?;
+    output.answer(|style| top.text(style), || in_json(&top.json()))?;
     Ok(0)
 }

@@ -1,13 +1,13 @@
-//! What would have helped: the usual settings, replayed.
+//! What would have helped: replays of common settings.
 
 use ghostgpu_allocator::Settings;
 use ghostgpu_answers::snapshot::{Bound, WhatHelps};
 use ghostgpu_whatif::{History, Question, search};
 
-/// Histories up to this length are replayed without being asked to.
+/// Histories up to this length are replayed even without `--advise`.
 pub(super) const QUICK_EVENTS: usize = 1_000_000;
 
-/// What people are told to try.
+/// Settings that are commonly recommended.
 const USUAL: [&str; 8] = [
     "expandable_segments:True",
     "max_split_size_mb:32",
@@ -19,7 +19,7 @@ const USUAL: [&str; 8] = [
     "garbage_collection_threshold:0.8",
 ];
 
-/// Replays this very history under each. `bound` is what refused memory, if a request failed.
+/// Replays the history under each setting. `bound` is what limited the memory, if a request failed.
 pub(super) fn of(history: &History, bound: Option<Bound>) -> WhatHelps {
     let settings: Vec<Settings> = USUAL
         .iter()

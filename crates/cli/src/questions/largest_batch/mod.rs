@@ -1,4 +1,4 @@
-//! Which is the largest batch that fits? Found by rehearsing, and confirmed by a run of its own.
+//! What is the largest batch that fits? Found by rehearsals, and confirmed by a whole run.
 
 mod not_found;
 
@@ -16,16 +16,16 @@ use super::declining::{Declines, Declining};
 use crate::commands::AnswerOptions;
 use crate::progress::Rehearsing;
 
-/// The question, and where the answer goes beside standard output.
+/// The question, and where the answer goes in addition to standard output.
 pub struct WhichBatch<'a> {
     pub job: Job,
     pub output: &'a AnswerOptions,
     /// Where the batch is set.
     pub point: SizePoint,
     pub at_most: Option<u64>,
-    /// So much of the card is to stay free.
+    /// How much of the card must stay free.
     pub margin: Option<Margin>,
-    /// Why the script is started anew for each batch; else it is forked, where that is sound.
+    /// Why the script must be started anew for each batch; `None` lets it be forked where that is sound.
     pub whole_because: Option<WholeBecause>,
     pub declines: Declines,
 }
@@ -82,7 +82,7 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
         &Circumstances::of(&prepared),
     );
     let answer = MaxBatch::new(&found, confirmation, goal.margin_bytes, run_answer);
-    let text = answer.text(output.look(None));
+    let text = answer.text(output.style(None));
     output.publish(&text, &answer)?;
     Ok(answer.exit_code)
 }

@@ -1,4 +1,4 @@
-//! Searches that find nothing, each said in one clear sentence.
+//! Searches that find nothing, each reported in one sentence.
 
 use ghostgpu_answers::fits::Circumstances;
 use ghostgpu_answers::largest_batch::{BeforeFirstBatch, NotEvenOne};
@@ -11,7 +11,7 @@ use crate::commands::Destination;
 use crate::failure::Failure;
 use crate::questions::show_last_lines;
 
-/// Tells the user, and returns the exit code or the failure.
+/// Reports it to the user, and returns the exit code or the failure.
 pub fn tell(
     reason: NotFound,
     prepared: &Prepared,
@@ -95,9 +95,9 @@ fn does_not_fit(
         &Circumstances::of(prepared),
     );
     let current_dir = std::env::current_dir().ok();
-    let look = output.look(current_dir.as_deref());
+    let style = output.style(current_dir.as_deref());
     let answer = BeforeFirstBatch(&answer);
-    output.publish(&answer.text(look), &answer.json())?;
+    output.publish(&answer.text(style), &answer.json())?;
     Ok(BeforeFirstBatch::EXIT_CODE)
 }
 

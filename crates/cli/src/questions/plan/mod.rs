@@ -1,4 +1,4 @@
-//! Which tricks make it fit? Searched by rehearsals, unless the same was asked before.
+//! Which tricks make it fit? Answered by rehearsals, or from the cache if the same was asked before.
 
 mod page;
 
@@ -24,21 +24,21 @@ use crate::output::Output;
 use crate::progress::Rehearsing;
 use crate::terminal::note;
 
-/// So many rehearsals are enough for most jobs, and few enough to wait for.
+/// The default number of rehearsals: enough for most jobs, and few enough to wait for.
 pub const REHEARSALS: usize = 80;
 
 /// The question.
 pub struct WhichTricks<'a> {
     pub job: Job,
     pub allowed: Allowed,
-    /// So much of the card is to stay free.
+    /// How much of the card must stay free.
     pub margin: Option<Margin>,
     pub most_rehearsals: usize,
-    /// The largest batch with the recommended tricks is asked too: where the batch is set.
+    /// Where the batch is set, if the question is also for the largest batch with the recommended tricks.
     pub largest_batch: Option<SizePoint>,
-    /// The file with the recommended tricks, which the command that trains names.
+    /// The file for the recommended tricks, which the training command refers to.
     pub plan_file: Option<&'a Path>,
-    /// What was answered before does not count.
+    /// Ignore cached answers.
     pub is_fresh: bool,
     pub commands: Typed,
 }
@@ -46,24 +46,24 @@ pub struct WhichTricks<'a> {
 /// Where the answer goes.
 pub struct Destinations<'a> {
     pub output: &'a AnswerOptions,
-    /// The recommended tricks written into the script go to this file, as a diff.
+    /// The file for a diff that writes the recommended tricks into the script.
     pub patch: Option<&'a Path>,
-    /// The recommended way goes to this file, as a page.
+    /// The file for a page about the recommended combination.
     pub page: Option<&'a Path>,
 }
 
-/// What a question led to.
+/// The result of the question.
 pub enum Planned {
     Answered {
         answer: Box<PlanAnswer>,
-        /// It is that of an earlier call.
+        /// It comes from the cache.
         was_known: bool,
     },
-    /// The script fails, which has been said; its exit code.
+    /// The script fails, which was already reported; its exit code.
     Failed(u8),
 }
 
-/// The answer of an earlier call, or that of a search, with the command that trains with it.
+/// The cached answer, or that of a search, with the command that trains with it.
 pub fn planned(
     question: &WhichTricks,
     prepared: &Prepared,
@@ -114,7 +114,7 @@ pub fn answer(question: &WhichTricks, destinations: &Destinations) -> anyhow::Re
     if let Some(folder) = &current_dir {
         answer.reason = relative_paths::in_sentence(&answer.reason, folder);
     }
-    let text = answer.text(output.look(current_dir.as_deref()));
+    let text = answer.text(output.style(current_dir.as_deref()));
     output.publish(&text, &answer)?;
     if question.plan_file.is_none() && answer.best().is_some_and(|best| best.flags.is_none()) {
         note(format_args!(
@@ -151,7 +151,7 @@ pub fn answer(question: &WhichTricks, destinations: &Destinations) -> anyhow::Re
     Ok(answer.exit_code)
 }
 
-/// What the answer depends on. None where that cannot be told.
+/// The cache key: everything that the answer depends on; `None` if that cannot be determined.
 fn key(question: &WhichTricks, prepared: &Prepared) -> Option<Key> {
     let asked = (
         &question.allowed,
@@ -166,7 +166,7 @@ fn key(question: &WhichTricks, prepared: &Prepared) -> Option<Key> {
     )
 }
 
-/// The best way that can be written into the script; which one, where that is not the recommended one.
+/// Writes the best combination that can be written into the script, and says which one if it is not the recommended one.
 fn write_patch(question: &WhichTricks, answer: &PlanAnswer, path: &Path) -> anyhow::Result<()> {
     let command = &question.job.command;
     let mut not_mechanical = None;
@@ -198,7 +198,7 @@ fn write_patch(question: &WhichTricks, answer: &PlanAnswer, path: &Path) -> anyh
     }
 }
 
-/// What a search came to.
+/// The result of a search.
 enum Searched {
     Found(Box<PlanAnswer>),
     /// The script fails, which has been said; its exit code.
@@ -250,7 +250,7 @@ fn searched(
     Ok(Searched::Found(Box::new(answer)))
 }
 
-/// The tricks with which a larger batch is looked for: none where the job fits as it is.
+/// The tricks with which to search for a larger batch; none if the job fits as it is.
 fn recommended(plan: &MemoryPlan) -> Option<Combination> {
     match plan {
         MemoryPlan::Fits { .. } => Some(Combination::none()),
@@ -291,7 +291,7 @@ fn largest_batch(
             ));
             return Ok(None);
         }
-        // The plan is there already.
+        // The plan itself is complete, so an interrupt only skips the batch.
         Err(Stop::Interrupted(_)) => return Ok(None),
         Err(stop) => return Err(stop.into()),
     };
@@ -306,7 +306,7 @@ fn largest_batch(
     }))
 }
 
-/// A card that has no room for CUDA itself holds no job.
+/// Refuses a card that has no room even for CUDA's context.
 fn refuse_card_without_room(card: &OnCard) -> Result<(), Failure> {
     let context = card.sheet.overhead.context_bytes;
     let room = card.capacity_bytes().saturating_sub(card.margin_bytes());

@@ -1,4 +1,4 @@
-//! A plan as a report page: the recommended way, rehearsed once more with whose memory it is, and the others beside it.
+//! A plan as a report page: the recommended combination, rehearsed once more with a recording, next to the others.
 
 use ghostgpu_answers::fits::{self, Need};
 use ghostgpu_answers::plan::PlanAnswer;
@@ -11,7 +11,7 @@ use ghostgpu_rehearse::{
 use super::super::recorded::{complete, write_recording};
 use crate::output::Output;
 
-/// Rehearses the recommended way, or the job with unlimited memory where nothing fits, and writes its page.
+/// Rehearses the recommended combination, or the job with unlimited memory if nothing fits, and writes its page.
 pub fn write(
     runner: &mut dyn Rehearse,
     prepared: &Prepared,

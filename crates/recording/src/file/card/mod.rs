@@ -14,6 +14,6 @@ const OUT_OF_MEMORY: u8 = 4;
 const FREE_REQUESTED: u8 = 5;
 const OTHER: u8 = 6;
 
-/// Bits of what a segment is.
+/// The flags of a segment.
 const IS_SMALL: u8 = 1;
 const IS_EXPANDABLE: u8 = 2;

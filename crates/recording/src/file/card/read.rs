@@ -56,7 +56,7 @@ pub(in crate::file) fn read_card(
     let phases = read_phases(input)?;
     let ranges = input.list(read_range)?;
     let card = CardMemory {
-        // Section 6 says whose it is.
+        // Section 6 has the rank.
         rank: None,
         nccl_bytes: 0,
         index,
@@ -98,7 +98,7 @@ fn read_segment(
     })
 }
 
-/// Whether something follows that need not be there.
+/// Whether an optional value follows.
 fn read_presence(input: &mut Unpacked<'_, impl BufRead>) -> Result<bool, FileError> {
     match input.byte()? {
         0 => Ok(false),
@@ -208,7 +208,7 @@ fn read_allocations(
     Ok(all)
 }
 
-/// A column of numbers of things, of which there are so many.
+/// A column of indices into a list of this length.
 fn read_numbers(
     input: &mut Unpacked<'_, impl BufRead>,
     all: &mut [Allocation],
@@ -267,7 +267,7 @@ fn read_events(
         match event {
             Event::Allocate(id) => newest = u64::from(id.0),
             Event::Free(id) | Event::FreeRequested(id) => {
-                // Written as the newest minus this.
+                // Stored as the difference from the newest.
                 let number = newest.wrapping_sub(input.difference(0)?);
                 let one = allocation(input, allocations, number)?;
                 *id = AllocationId(number as u32);

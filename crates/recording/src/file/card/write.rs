@@ -19,7 +19,7 @@ pub(in crate::file) fn write_card(card: &CardMemory, out: &mut Packed) -> io::Re
     write_segments(&card.reserved_before, out)?;
     write_allocations(&card.allocations, out)?;
     write_events(&card.events, out)?;
-    // As many as events are about them, in their order.
+    // One per event that reserves or releases, in order.
     write_segments(&card.changes, out)?;
     for failure in &card.failures {
         write_failure(failure, out)?;
@@ -122,7 +122,7 @@ fn write_events(events: &[Event], out: &mut Packed) -> io::Result<()> {
             Event::Other => OTHER,
         })?;
     }
-    // Mostly each is the one after the one before.
+    // Usually each is the successor of the previous one.
     let mut expected = 0;
     for event in events {
         if let Event::Allocate(id) = event {
@@ -130,7 +130,7 @@ fn write_events(events: &[Event], out: &mut Packed) -> io::Result<()> {
             expected = u64::from(id.0) + 1;
         }
     }
-    // What is freed was mostly made a little before.
+    // What is freed was usually allocated shortly before.
     let mut newest = 0;
     for event in events {
         match event {

@@ -1,10 +1,10 @@
-//! How an answer is to look, as plain data; who detects that is up to the caller.
+//! How the text of an answer looks, as plain data. The caller decides it.
 
 use std::path::Path;
 
 use ghostgpu_text::Sheet;
 
-/// How much a command says.
+/// How much a command prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// The verdict in one line; no progress, no notes.
@@ -16,9 +16,9 @@ pub enum Detail {
     Everything,
 }
 
-/// How an answer is to look.
+/// How the text of an answer looks: width, colour, amount of detail.
 #[derive(Clone, Copy, Debug)]
-pub struct Look<'a> {
+pub struct Style<'a> {
     pub width: usize,
     pub has_colour: bool,
     pub detail: Detail,
@@ -26,7 +26,7 @@ pub struct Look<'a> {
     pub current_dir: Option<&'a Path>,
 }
 
-/// What a colour says; the words say it too.
+/// What a colour means; the words say the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
     Good,
@@ -34,13 +34,13 @@ pub enum Colour {
     Unknown,
 }
 
-impl Look<'_> {
-    /// A sheet as wide as this look.
+impl Style<'_> {
+    /// An empty sheet of this width.
     pub(crate) fn sheet(&self) -> Sheet {
         Sheet::with_width(self.width)
     }
 
-    /// The text with its label, which stands at its beginning, in colour.
+    /// The text with the label at its beginning in colour.
     pub(crate) fn paint_label(&self, label: &str, colour: Colour, text: &str) -> String {
         match text.strip_prefix(label) {
             Some(rest) if self.has_colour => {
@@ -56,9 +56,9 @@ impl Look<'_> {
     }
 }
 
-/// What tests draw on: a terminal of 80 columns without colour.
+/// The style of tests: 80 columns without colour.
 #[cfg(test)]
-pub const PLAIN: Look = Look {
+pub const PLAIN: Style = Style {
     width: ghostgpu_text::DEFAULT_WIDTH,
     has_colour: false,
     detail: Detail::Screen,
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn colour_is_put_on_the_label_only() {
-        let coloured = Look {
+        let coloured = Style {
             has_colour: true,
             ..PLAIN
         };

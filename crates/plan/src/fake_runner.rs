@@ -1,4 +1,4 @@
-//! A runner without processes, for tests: a function says what comes of each rehearsal.
+//! A runner without processes, for tests: a closure supplies the result of each rehearsal.
 
 use ghostgpu_rehearse::{
     Change, Dimension, Ending, Findings, Held, Purpose, Rehearsal, Rehearse, Run, Runner,
@@ -9,7 +9,7 @@ use ghostgpu_session::{AllocatorPeaks, OomReport, ProcessReport};
 
 type Answer = Box<dyn FnMut(&Rehearsal) -> Result<Run, Stop>>;
 
-/// What a held script does.
+/// What a script does when it is held at a size point.
 pub enum Holds {
     /// It waits at every point, with this report.
     Waits(SizePointReport),
@@ -17,17 +17,17 @@ pub enum Holds {
     Ends(SizePointReport),
 }
 
-pub struct MadeUp {
+pub struct FakeRunner {
     answer: Answer,
     holds: Holds,
-    /// What was rehearsed, and whether in a fork.
+    /// The purpose of each rehearsal, and whether it was a fork.
     pub seen: Vec<(Purpose, bool)>,
     /// Points at which the script was held.
     pub held: Vec<SizePoint>,
     is_forked: bool,
 }
 
-impl MadeUp {
+impl FakeRunner {
     pub fn new(answer: impl FnMut(&Rehearsal) -> Result<Run, Stop> + 'static) -> Self {
         Self {
             answer: Box::new(answer),
@@ -55,14 +55,14 @@ impl MadeUp {
     }
 }
 
-impl Rehearse for MadeUp {
+impl Rehearse for FakeRunner {
     fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
         self.seen.push((rehearsal.purpose.clone(), self.is_forked));
         (self.answer)(rehearsal)
     }
 }
 
-impl Runner for MadeUp {
+impl Runner for FakeRunner {
     fn hold_at(&mut self, point: &SizePoint, _: &[Change]) -> Result<Held<'_>, Stop> {
         self.held.push(point.clone());
         match &self.holds {
@@ -71,7 +71,7 @@ impl Runner for MadeUp {
                 self.is_forked = true;
                 Ok(Held::Waiting {
                     seen,
-                    forks: Box::new(MadeUpForks(self)),
+                    forks: Box::new(FakeForks(self)),
                 })
             }
             Holds::Ends(seen) => Ok(Held::Ended {
@@ -82,15 +82,15 @@ impl Runner for MadeUp {
     }
 }
 
-struct MadeUpForks<'a>(&'a mut MadeUp);
+struct FakeForks<'a>(&'a mut FakeRunner);
 
-impl Rehearse for MadeUpForks<'_> {
+impl Rehearse for FakeForks<'_> {
     fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop> {
         self.0.rehearse(rehearsal)
     }
 }
 
-impl Drop for MadeUpForks<'_> {
+impl Drop for FakeForks<'_> {
     fn drop(&mut self) {
         self.0.is_forked = false;
     }
@@ -104,7 +104,7 @@ pub fn batch_of(rehearsal: &Rehearsal) -> Option<u64> {
     })
 }
 
-/// The length of sequences of a rehearsal, if it sets one.
+/// The sequence length of a rehearsal, if it sets one.
 pub fn sequence_of(rehearsal: &Rehearsal) -> Option<u64> {
     rehearsal.changes.iter().find_map(|change| match change {
         Change::Sizes { sizes, .. } => sizes.sequence,
@@ -162,7 +162,7 @@ pub fn does_not_fit() -> Result<Run, Stop> {
     Ok(run(Ending::Exited(1), 0, process))
 }
 
-/// It fits if it takes no more than the card has.
+/// A run that fits if `bytes` are no more than the card has.
 pub fn on_card(bytes: u64, capacity_bytes: u64) -> Result<Run, Stop> {
     match bytes <= capacity_bytes {
         true => fits(bytes),
