@@ -100,7 +100,7 @@ class ShortenedPass:
         return self
 
     def __getattr__(self, name: str) -> Any:
-        # PyTorch's own iterator has more to it than the protocol, and frameworks use that.
+        # Frameworks use attributes of PyTorch's iterator beyond the iterator protocol.
         return getattr(self._batches, name)
 
     def __next__(self) -> Any:
