@@ -1,9 +1,9 @@
-//! The free parts of an address range, neighbours merged, in the order of their age.
+//! The free parts of an address range, neighbours merged, ordered by age.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Like [`Holes`](crate::holes::Holes), except that of several equal holes the oldest is chosen: a hole is as old as
-/// its last change.
+/// Like [`Holes`](crate::holes::Holes), except that the oldest of several equal holes is chosen. A hole's age counts
+/// from its last change.
 #[derive(Debug, Default)]
 pub struct AgedHoles {
     /// Start to length and number.
