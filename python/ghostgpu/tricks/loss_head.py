@@ -1,7 +1,7 @@
-"""Cross-entropy of a causal model whose logits are never there all at once.
+"""Cross-entropy of a causal model without ever holding all logits at once.
 
-Tokens go through the last matrix and the loss in pieces. The gradient of each piece is computed on
-the spot, so that nothing of its logits has to be kept.
+Tokens go through the last matrix and the loss in chunks. The gradient of each chunk is computed
+immediately, so that its logits need not be kept.
 
 Saves: the logits, their copy in float32 and their gradient: tokens times vocabulary, three times.
 Costs: nothing to speak of for large vocabularies; the gradient of the matrix is held from forward
@@ -74,7 +74,7 @@ def chunked_cross_entropy(
 
 
 class LossHead(Trick):
-    """The loss of causal models of transformers in pieces."""
+    """Computes the loss of causal models of transformers in chunks."""
 
     name = "loss-head"
 
@@ -96,7 +96,7 @@ class LossHead(Trick):
             try:
                 require_plain_head(make, model, arguments, options, chunks)
             except Refused as refused:
-                # A rehearsal makes the comparison for its memory: nothing is computed.
+                # A rehearsal runs the comparison only for its memory: nothing is computed.
                 if not self.hooks.is_rehearsed:
                     raise self.refused(refused.reason, refused.alternative) from None
             self._heads[model] = True
@@ -135,7 +135,7 @@ def _head(model: Any) -> nn.Module | None:
 
 
 class HeadInPieces:
-    """While it is entered, a model's head passes hidden states on, and its loss takes them."""
+    """A context in which a model's head passes hidden states on and its loss takes them."""
 
     def __init__(self, model: Any, chunks: int) -> None:
         self._model = model
@@ -183,7 +183,7 @@ class HeadInPieces:
 
 
 def _without_logits(model: Any, arguments: Any, output: Any) -> Any:
-    """Nobody may take hidden states for logits."""
+    """Remove the logits of an output, which are hidden states here."""
     if isinstance(output, dict) and "logits" in output:
         output["logits"] = None
         return output
@@ -195,7 +195,7 @@ def _without_logits(model: Any, arguments: Any, output: Any) -> Any:
 def require_plain_head(
     make: Callable[..., Any], model: Any, arguments: Any, options: Any, chunks: int
 ) -> None:
-    """Compare the two losses of one sample; refuse models that have more than a matrix there."""
+    """Compare both losses on one sample; refuse models whose head is more than a matrix."""
     import torch
 
     from .chunking.nested import flatten_arguments
