@@ -116,7 +116,11 @@ fn open_room(parents: Option<&Room>) -> Option<Room> {
         return None;
     };
     let devices: Vec<VirtualDevice> = match parents {
-        Some(parents) => parents.devices.iter().map(VirtualDevice::anew).collect(),
+        Some(parents) => parents
+            .devices
+            .iter()
+            .map(VirtualDevice::for_forked_child)
+            .collect(),
         None => session
             .devices
             .iter()

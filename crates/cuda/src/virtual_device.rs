@@ -61,8 +61,8 @@ impl VirtualDevice {
         }
     }
 
-    /// The same card for a forked child: at the same addresses, and empty.
-    pub fn anew(&self) -> Self {
+    /// The same card for a forked child: at the same addresses, but empty.
+    pub fn for_forked_child(&self) -> Self {
         let inherited = |flag: &AtomicBool| AtomicBool::new(flag.load(Ordering::Acquire));
         Self {
             has_context: inherited(&self.has_context),

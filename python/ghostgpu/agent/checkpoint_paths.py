@@ -186,7 +186,7 @@ class CheckpointPaths:
             self._is_foreign_weights(os.path.join(folder, name)) for name in os.listdir(folder)
         )
 
-    def let_vanish(self, path: AnyPath, what_for: str) -> None:
+    def pretend_deleted(self, path: AnyPath, what_for: str) -> None:
         """The script deletes a real file: pretend that it is gone.
 
         The script may find the file and delete it again, but only `MAX_DELETIONS` times: some
@@ -198,8 +198,8 @@ class CheckpointPaths:
             raise PermissionError(1, os.strerror(1), os.fspath(path))
         RECORD.note(f"a real checkpoint was not {what_for}: {wanted}")
 
-    def come_back(self, path: AnyPath) -> bool:
-        """The script creates this path again; returns whether it had deleted it, as it believes."""
+    def forget_deletion(self, path: AnyPath) -> bool:
+        """The script creates this path again; returns whether it believes to have deleted it."""
         wanted = absolute(path)
         return self._gone.pop(wanted, None) is not None
 
@@ -207,7 +207,7 @@ class CheckpointPaths:
         """The script renames a real checkpoint: leave it in place, but read it by the new name."""
         old = absolute(source)
         place = self._redirects.pop(old, old)
-        self.let_vanish(source, "renamed")
+        self.pretend_deleted(source, "renamed")
         self._redirects[absolute(target)] = place
 
     def is_borrowed(self, path: AnyPath) -> bool:

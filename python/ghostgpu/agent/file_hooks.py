@@ -158,7 +158,7 @@ class FileHooks:
             try:
                 original(path, *arguments, **options)
             except FileExistsError:
-                if not (is_local and self._paths.come_back(path)):
+                if not (is_local and self._paths.forget_deletion(path)):
                     raise
                 return
             if is_local:
@@ -175,7 +175,7 @@ class FileHooks:
                 if paths.is_redirected(path):
                     return paths.drop_redirect(path)
                 if is_weights(os.fspath(path)) and quietly(paths.holds_foreign_weights)(path):
-                    return paths.let_vanish(path, "deleted")
+                    return paths.pretend_deleted(path, "deleted")
                 original(path)
                 quietly(paths.note_removed)(path)
                 return None
@@ -189,7 +189,7 @@ class FileHooks:
         @functools.wraps(original)
         def rmtree(path: Any, *arguments: Any, **options: Any) -> Any:
             if is_local_path(path) and quietly(paths.holds_foreign_weights)(path):
-                return paths.let_vanish(path, "deleted")
+                return paths.pretend_deleted(path, "deleted")
             original(path, *arguments, **options)
             if is_local_path(path):
                 quietly(paths.note_removed)(path)

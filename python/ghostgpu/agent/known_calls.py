@@ -27,7 +27,7 @@ from .host_values import SMALL_BYTES, Blank, Call, Content, Geometry, NotKnown, 
 from .kernels import put_in_front
 from .known_values import KnownValues
 from .operators import Operators
-from .plausible import ASK_FOR_TROUBLE, GUESSED, WITHOUT_EFFECT, Plausible
+from .plausible import CHECK_FOR_INVALID, GUESSED, WITHOUT_EFFECT, Plausible
 from .sequence_slots import keep_from_being_sequences
 
 _RESIZES = frozenset(("resize_", "resize_as_"))
@@ -145,7 +145,7 @@ class KnownCalls:
             return result
 
         def asking(*arguments: Any, **options: Any) -> Any:
-            with self._plausible.asked_for_trouble():
+            with self._plausible.checking_for_invalid():
                 return made(*arguments, **options)
 
         def guessed(*arguments: Any, **options: Any) -> Any:
@@ -156,7 +156,7 @@ class KnownCalls:
 
         if operator in GUESSED:
             return guessed
-        return asking if operator in ASK_FOR_TROUBLE else made
+        return asking if operator in CHECK_FOR_INVALID else made
 
     def _note_other(
         self, original: Any, operator: str, result: Any, arguments: Any, options: Any

@@ -52,7 +52,7 @@ _PICKS = frozenset(("max", "min", "amax", "amin", "median", "mode", "getitem", "
 """Results that are elements of what went in."""
 _TRUTHS = {"equal": True, "allclose": True}
 
-ASK_FOR_TROUBLE = frozenset(("istft",))
+CHECK_FOR_INVALID = frozenset(("istft",))
 """Functions of PyTorch whose argument check reads true if an argument is invalid."""
 
 GUESSED = frozenset(("softmax", "min", "amin", "aminmax"))
@@ -71,16 +71,16 @@ class Plausible:
         self.is_zero = is_zero
         self.share = share
         """How much of a selection is assumed to be selected."""
-        self._is_asked_for_trouble = False
+        self._is_checking_for_invalid = False
 
     @contextlib.contextmanager
-    def asked_for_trouble(self) -> Iterator[None]:
+    def checking_for_invalid(self) -> Iterator[None]:
         """A context in which a function checks for invalid arguments, and true means invalid."""
-        self._is_asked_for_trouble = True
+        self._is_checking_for_invalid = True
         try:
             yield
         finally:
-            self._is_asked_for_trouble = False
+            self._is_checking_for_invalid = False
 
     def selected(self, count: int) -> int:
         """How many of `count` elements an unknown mask is assumed to select."""
@@ -100,7 +100,7 @@ class Plausible:
         if guess is not None:
             return guess
         if tensor.dtype is self._torch.bool:
-            return is_check and not self._is_asked_for_trouble
+            return is_check and not self._is_checking_for_invalid
         return ORDINARY if tensor.is_floating_point() or tensor.is_complex() else 0
 
     def truth_of(self, operator: str, answer: bool, asserted: bool | None) -> bool:
@@ -145,7 +145,7 @@ class Plausible:
         self, original: Any, operator: str, result: Any, arguments: Any, options: Any
     ) -> Any:
         if operator in _TRUE:
-            return not self._is_asked_for_trouble
+            return not self._is_checking_for_invalid
         if operator in _FALSE:
             return False
         first = arguments[0]

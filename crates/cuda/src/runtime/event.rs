@@ -114,7 +114,7 @@ pub extern "C" fn cudaEventRecordWithFlags(event: usize, stream: usize, flags: u
     }
     match stream::capture_on(stream) {
         Some(_) if flags & EXTERNAL != 0 => {
-            graph::take_up(stream, Node::EventRecord(event));
+            graph::capture_work(stream, Node::EventRecord(event));
         }
         Some(capture) => {
             EVENTS.with(event, |event| event.recorded.capture = Some(capture));

@@ -108,7 +108,7 @@ fn node_of(handle: usize) -> Option<Node> {
 }
 
 /// Adds a piece of work to the graph of a capturing stream. False for any other stream.
-pub fn take_up(handle: usize, node: Node) -> bool {
+pub fn capture_work(handle: usize, node: Node) -> bool {
     let taken_up = with_stream(handle, |stream| {
         let capture = stream.capture.as_mut()?;
         GRAPHS.with(capture.graph, |graph| {
@@ -142,7 +142,7 @@ pub fn add_node(graph: usize, node: Node, behind: Vec<usize>) -> Option<usize> {
 
 /// Makes the next node of a capturing stream depend on these nodes too, or on these alone. False for a
 /// stream that is not capturing.
-pub fn come_behind(stream: usize, nodes: &[usize], alone: bool) -> bool {
+pub fn add_dependencies(stream: usize, nodes: &[usize], alone: bool) -> bool {
     let changed = with_stream(stream, |stream| {
         let capture = stream.capture.as_mut()?;
         if alone {

@@ -77,7 +77,7 @@ unsafe fn update(stream: usize, nodes: *const usize, count: usize, flags: u32) -
     let Some(nodes) = (unsafe { handles(nodes, count) }) else {
         return report(INVALID_VALUE);
     };
-    if graph::come_behind(stream, nodes, flags & SET != 0) {
+    if graph::add_dependencies(stream, nodes, flags & SET != 0) {
         SUCCESS
     } else {
         report(ILLEGAL_STATE)

@@ -65,7 +65,7 @@ pub fn on_timeline(handle: usize) -> (StreamKey, Order) {
 
 /// Submits work to a stream: a capturing one adds it to its graph, any other one executes it.
 pub fn submit(handle: usize, node: Node, duration: Time) {
-    if !graph::take_up(handle, node) {
+    if !graph::capture_work(handle, node) {
         let (key, order) = on_timeline(handle);
         clock::submit(key, order, duration);
     }
@@ -248,7 +248,7 @@ pub extern "C" fn cudaStreamWaitEvent(stream: usize, event: usize, flags: u32) -
     let capture = recorded.capture.filter(|capture| is_active(capture.id));
     match (capture, capture_on(stream)) {
         (_, Some(_)) if flags & EXTERNAL != 0 => {
-            graph::take_up(stream, Node::EventWait);
+            graph::capture_work(stream, Node::EventWait);
         }
         (Some(capture), None) => {
             with_stream(stream, |stream| stream.capture = Some(capture.joined()));

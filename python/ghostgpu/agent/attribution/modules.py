@@ -54,7 +54,7 @@ class Modules:
             if outer == 0:
                 begin(module, arguments, options)
             entry = numbers.get(id(module))
-            cell.value = entry[1] if entry is not None else self._number_of_stranger(module)
+            cell.value = entry[1] if entry is not None else self._number_of_unnamed(module)
             try:
                 result = original(module, *arguments, **options)
                 if type(result) is tensor_type:
@@ -124,7 +124,7 @@ class Modules:
             candidate = f"{name}#{count}"
         return candidate
 
-    def _number_of_stranger(self, module: Any) -> int:
+    def _number_of_unnamed(self, module: Any) -> int:
         """Number a module that was not part of a model when that model was named."""
         return self._add(module, f"[{type(module).__name__}]")
 
