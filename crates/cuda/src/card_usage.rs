@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_one_after_the_other_take_turns_also_where_they_were_killed() {
+    fn consecutive_processes_each_find_the_card_free_even_after_a_kill() {
         let folder = run_dir();
         for bytes in [100, 300, 200] {
             end(holding(folder.path(), bytes));
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_that_ended_held_does_not_raise_the_peak_of_one_that_goes_on() {
+    fn memory_of_an_ended_process_does_not_raise_the_peak_of_a_running_one() {
         let folder = run_dir();
         let own = CardUsage::open(folder.path()).expect("a usage file");
         assert!(own.charge(0, 50, None));

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_polls_sees_the_end_soon_and_who_works_in_between_does_not() {
+    fn time_passes_for_a_thread_that_only_polls_but_not_for_one_that_works_in_between() {
         let polls_until = |end: Time, has_submitted: bool| {
             let mut seen = 0;
             (1..)

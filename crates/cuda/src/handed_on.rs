@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_contribute_is_asked_for_when_it_is_read() {
+    fn contributions_of_other_ranks_are_fetched_when_they_are_read() {
         struct Gathered;
         impl Coming for Gathered {
             fn arrive(&self) -> Option<Vec<u8>> {

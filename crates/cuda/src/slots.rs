@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handle_is_never_given_out_twice_and_its_place_soon_again() {
+    fn a_handle_is_never_issued_twice_but_its_slot_is_reused() {
         let mut slots = Slots::new();
         let mut seen = HashSet::new();
         for number in 0..3 * MOST_USES {

@@ -71,7 +71,7 @@ mod tests {
     use super::AgedHoles;
 
     #[test]
-    fn of_equal_holes_the_oldest_is_taken_and_a_change_makes_a_hole_young() {
+    fn the_oldest_of_equal_holes_is_taken_and_a_change_makes_a_hole_young() {
         let mut holes = AgedHoles::default();
         holes.open(300, 10);
         holes.open(100, 10);

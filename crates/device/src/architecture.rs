@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn every_capability_stands_once_and_in_order() {
+    fn every_capability_is_listed_once_and_in_order() {
         assert!(Architecture::all().is_sorted_by(|a, b| a.capability < b.capability));
     }
 

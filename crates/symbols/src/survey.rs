@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torch_that_nobody_tested_is_remarked_on_with_what_is_missing() {
+    fn the_remark_on_an_untested_torch_names_what_is_missing() {
         let survey = |names: &[&str]| {
             SymbolSurvey::of_imports(&names.iter().map(|&name| name.to_owned()).collect())
         };

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_settings_rule_out_is_seen_by_what_was_passed_over() {
+    fn skipped_proposals_show_what_the_settings_exclude() {
         let tensor_core = |engine| config(engine, &[TENSOR_CORE]);
         let plain = |engine| config(engine, &[]);
         // Without TF32 the first is skipped, and so are others of its kind.
