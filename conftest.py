@@ -1,8 +1,8 @@
-"""What holds for every Python test: what is left to `make test-all`, and that nothing is skipped.
+"""Rules for every Python test: what only `make test-all` runs, and that CI skips nothing.
 
-Outside of continuous integration, a test that needs a browser, a torch or a tool that is not there
-is skipped with the reason. With `CI` set, the same test fails and names what is missing. The one
-exception is a test that has nothing to check: its reason begins with `DOES_NOT_APPLY`.
+Outside continuous integration, a test that needs a missing browser, torch or tool is skipped with
+the reason. With `CI` set, the same test fails and names what is missing. The one exception is a
+test that has nothing to check: its reason begins with `DOES_NOT_APPLY`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def is_ci() -> bool:
 
 
 def failed_if_skipped(report: Report, *, in_ci: bool) -> Report:
-    """The same report; in continuous integration a skip becomes a failure of one sentence."""
+    """The report; in continuous integration a skip becomes a failure with one sentence."""
     if not in_ci or not report.skipped or hasattr(report, "wasxfail"):
         return report
     reason = reason_of(report.longrepr)
@@ -35,7 +35,7 @@ def failed_if_skipped(report: Report, *, in_ci: bool) -> Report:
 
 
 def reason_of(skip: Any) -> str:
-    """The reason in what pytest keeps of a skip: a file, a line and the reason."""
+    """The reason of a skip, which pytest stores as a file, a line and the reason."""
     said = skip[2] if isinstance(skip, tuple) else skip
     return str(said).removeprefix("Skipped: ")
 
@@ -51,7 +51,7 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In the short scope, what is marked `at_length` is left to `make test-all`."""
+    """In the short scope, tests marked `at_length` are left to `make test-all`."""
     if not IS_SHORT:
         return
     left = [item for item in items if item.get_closest_marker("at_length") is not None]

@@ -2,7 +2,7 @@
 
     make bench-explain
 
-Logs of 100 MB are made up, as different as logs are: a training with progress bars, eight ranks in
+Logs of 100 MB are generated, of very different kinds: a training with progress bars, eight ranks in
 colour, a trainer that prints its memory with every line, and nothing but out-of-memory errors.
 Each has an error at its end, and `ghostgpu explain` must find it.
 """
@@ -86,7 +86,7 @@ def write_log(path: Path, lines: Iterator[str]) -> None:
 
 
 def run(path: Path) -> tuple[float, float, float]:
-    """Seconds, those of the processor, and the peak in MB. The last error must be found."""
+    """Wall-clock seconds, CPU seconds, and the peak in MB. The last error must be found."""
     begin = time.perf_counter()
     child = subprocess.Popen([PROGRAM, "explain", "--json", str(path)], stdout=subprocess.PIPE)
     assert child.stdout is not None

@@ -1,9 +1,9 @@
-"""Training jobs as a user would write them: the things that are rehearsed and measured.
+"""Training jobs as a user would write them, to be rehearsed and measured.
 
     python bench/job.py JOB [--build-only]
 
-With `--build-only` it ends when the model is built on the CPU: the interpreter, `import torch`, the
-import of the model's library and the model are what no rehearsal of this job can avoid.
+With `--build-only` it ends when the model is built on the CPU: no rehearsal of this job can avoid
+the interpreter, `import torch`, the import of the model's library and building the model.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any, Callable
 import torch
 
 STEPS = 3
-"""What `ghostgpu run` stops after by default."""
+"""After how many steps `ghostgpu run` stops by default."""
 
 
 @dataclass
 class Job:
-    """A model, and a step that trains it."""
+    """A model and its training step."""
 
     model: torch.nn.Module
     optimizer: Callable[[Any], torch.optim.Optimizer]
     loss: Callable[[torch.nn.Module], torch.Tensor]
-    """From fresh inputs on the card."""
+    """Computes the loss from fresh inputs on the card."""
     dtype: torch.dtype = torch.float32
     autocast: bool = False
     """Whether the forward pass runs under `torch.autocast` with bfloat16."""
@@ -89,7 +89,7 @@ JOBS: dict[str, Callable[[], Job]] = {
     "bert-base 32x512": lambda: bert_base(32, 512, autocast=False),
     # The batch of ResNet's paper.
     "resnet50 256": lambda: resnet50(256, autocast=False),
-    # Small batches, which leave the card waiting for the host more and more.
+    # Ever smaller batches, with which the card waits for the host more and more.
     "bert-base 32x128": lambda: bert_base(32, 128, autocast=False),
     "bert-base 1x16": lambda: bert_base(1, 16, autocast=False),
     "resnet50 64": lambda: resnet50(64, autocast=False),
@@ -100,7 +100,7 @@ JOBS: dict[str, Callable[[], Job]] = {
     "resnet50 256 bf16": lambda: resnet50(256, autocast=True),
     "llama-7b 1x512": llama_7b,
 }
-"""By model, batch and precision (fp32 if it is not named)."""
+"""Jobs by model, batch and precision (fp32 unless named)."""
 
 
 def main() -> None:

@@ -2,9 +2,10 @@
 
     make bench-lint
 
-The scripts are made up (`training_scripts.py`), the same ones every time. All programs run on the
-same two cores and take turns; medians. Ruff reads every file into the same syntax tree and applies
-its default rules, without its cache; TorchFix looks for mistakes with PyTorch, in Python.
+The scripts are generated (`training_scripts.py`), the same ones every time. All programs run in
+turn on the same two cores; figures are medians. Ruff parses every file into the same syntax tree
+and applies its default rules, without its cache; TorchFix looks for mistakes with PyTorch, in
+Python.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ BIN = Path(sys.executable).parent
 COUNT = 1_000
 CORES = 2
 ROUNDS = 7
-# It takes a minute and more: once is enough to see that.
+# TorchFix takes more than a minute, so once is enough.
 TORCHFIX_ROUNDS = 1
 LIMIT_S = 1.0
 

@@ -2,10 +2,10 @@
 
     make bench-page
 
-The recording is a made-up training of a transformer with a million events; then a million at
-random, which cannot be packed well; then ten million, to see that the page stays usable. A first
-picture counts from the beginning of the navigation, in a Chromium that is already running, and is
-the median of a few.
+The recording is a generated training of a transformer with a million events; then a million random
+events, which compress badly; then ten million, to see that the page stays usable. The time to the
+first picture counts from the beginning of the navigation, in a Chromium that is already running,
+and is the median of a few.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BROWSER = os.environ.get("GHOSTGPU_TEST_BROWSER", "")
 
 EVENTS = 1_000_000
 MANY_EVENTS = 10_000_000
-# A recording at random with one card.
+# The seed of a random recording with one card.
 SEED = "11"
 ROUNDS = 5
 WRITE_LIMIT_S = 3.0
@@ -35,7 +35,7 @@ SIZE_LIMIT_MB = 20.0
 FIRST_DRAW_LIMIT_S = 1.0
 WAIT_MS = 60_000
 
-# Ten steps inwards from the whole: until the frame after each is drawn.
+# Zooms in ten steps from the whole; each is measured until its frame is drawn.
 ZOOM = """async () => {
     const times = [];
     const canvas = document.getElementById("timeline");
@@ -65,7 +65,7 @@ def mark(page: Page, name: str) -> float:
 
 
 def open_page(browser: Browser, path: Path) -> tuple[float, float, float]:
-    """Seconds to the first picture, to the last, and of a step of zooming."""
+    """Seconds to the first picture, to the complete page, and for a step of zooming."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.goto(path.as_uri())
     page.wait_for_selector("html[data-state=ready]", timeout=WAIT_MS)

@@ -1,9 +1,9 @@
-"""What a job of eight ranks costs beside one of one rank: GPT-2 with FSDP2, from start to answer.
+"""What a job of eight ranks costs compared with one rank: GPT-2 with FSDP2, from start to answer.
 
     make bench-ranks
 
-* processor time of all processes of a rehearsal, over eight times that of one rank;
-* host memory of all processes together: proportional set sizes, sampled, so that pages which ranks
+* CPU time of all processes of a rehearsal, relative to eight times that of one rank;
+* host memory of all processes together: sampled proportional set sizes, in which pages that ranks
   share count once;
 * time from start to answer.
 """
@@ -32,7 +32,7 @@ SAMPLES_EACH_S = 0.5
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one rehearsal."""
+    """The cost of one rehearsal."""
 
     seconds: float
     cpu_seconds: float
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def rehearse(ranks: int) -> Cost:
-    """One run with so many ranks, each on a card of its own."""
+    """One run with this many ranks, each on its own card."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         launcher = ["torchrun", "--standalone", "--nproc-per-node", str(ranks)]
@@ -82,7 +82,7 @@ def rehearse(ranks: int) -> Cost:
 
 
 def proportional_bytes(root: int) -> int:
-    """What a process and those that it started have in memory; shared pages count in parts."""
+    """Memory of a process and its descendants; shared pages count proportionally."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -100,7 +100,7 @@ def proportional_bytes(root: int) -> int:
 
 
 def proportional_bytes_of(pid: int) -> int:
-    """0 for a process that has ended."""
+    """The proportional set size of a process; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:

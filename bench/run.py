@@ -1,21 +1,20 @@
-"""What a rehearsal costs, each number next to its baseline, from the same run.
+"""What a rehearsal costs, each number next to its baseline from the same benchmark run.
 
     make bench
 
-* start: `ghostgpu run` of a whole job, over the parts of it that cannot be avoided (interpreter,
-  `import torch`, importing and building the model). All take turns; medians.
-* breakdown: the same run, over one with `--no-breakdown`.
-* step: a training step on the virtual H200 with `--no-breakdown`, against one recorded on a real
-  H200. Judged at the
-  batches of the models' papers; the other jobs show where the card waits for the host, which has
-  as much to do with a virtual card.
-* host memory: the most that any process of a rehearsal had in memory.
+* start: `ghostgpu run` of a whole job, relative to the parts of it that cannot be avoided
+  (interpreter, `import torch`, importing and building the model). Measured in turn; medians.
+* breakdown: the same run, relative to one with `--no-breakdown`.
+* step: a training step on the virtual H200 with `--no-breakdown`, compared with one recorded on a
+  real H200. Limits apply to the batches of the models' papers; the other jobs show where the card
+  waits for the host, which has as much work with a virtual card.
+* host memory: the highest peak of any process of a rehearsal.
 * estimate: a decoder of seven billion parameters by its name, from start to end.
-* first run: a rehearsal without any of cuDNN's answers at hand, over the same one with them. With
-  `cudnn.benchmark`, every engine of every layer is asked about: thousands of questions.
+* first run: a rehearsal without cached answers of cuDNN, relative to the same one with them. With
+  `cudnn.benchmark`, PyTorch asks about every engine of every layer: thousands of questions.
 * max-batch: the largest batch of BERT-base on a card of 11 GiB, found and confirmed by a run.
 * plan: tricks that make BERT-base, GPT-2 and ResNet-50 fit a card of 11 GiB, and how many
-  combinations were rehearsed for that.
+  combinations were rehearsed to find them.
 * cards: every card of the catalogue for BERT-base.
 """
 
@@ -67,7 +66,7 @@ FIRST_RUN_LIMIT = 2.0
 
 @dataclass
 class Run:
-    """One process that is over."""
+    """One process that has ended."""
 
     seconds: float
     peak_bytes: int
@@ -77,7 +76,7 @@ class Run:
 def run(words: list[str], **variables: str) -> Run:
     """Run a command to its end, with these variables set.
 
-    A failure ends the benchmark with what the command said.
+    If it fails, the benchmark ends with the command's output.
     """
     with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
         begin = time.perf_counter()
@@ -85,7 +84,7 @@ def run(words: list[str], **variables: str) -> Run:
         child = subprocess.Popen(
             words, stdout=stdout, stderr=stderr, cwd=REPOSITORY, env=environment
         )
-        # Unlike `wait`, this tells the peak of the process and of all that it waited for.
+        # Unlike `wait`, this reports the peak of the process and of all that it waited for.
         _, status, usage = os.wait4(child.pid, 0)
         seconds = time.perf_counter() - begin
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -214,7 +213,7 @@ def measure_plan(model: str) -> bool:
     done = run([PROGRAM, "plan", *options, str(BENCH / "train_and_evaluate.py"), model])
     answer = json.loads(done.stdout)
     best, tried = answer["candidates"][answer["recommended"]], len(answer["candidates"])
-    # A job may have fewer combinations that could be better than what was found.
+    # A job may have too few combinations that could be better than the plan.
     is_enough = tried >= PLAN_CANDIDATES or answer["stopped"] == "nothing-left"
     is_good = done.seconds < PLAN_LIMIT_S and is_enough
     show(
@@ -240,7 +239,7 @@ def measure_cards() -> bool:
 
 
 def show(line: str, is_good: bool | None) -> None:
-    """Print a result; None where no limit was set."""
+    """Print a result; `is_good` is None if it has no limit."""
     mark = {True: "ok  ", False: "MISS", None: "    "}[is_good]
     print(f"{mark} {line}", flush=True)
 
@@ -255,7 +254,7 @@ def describe_machine() -> str:
 
 
 def main() -> None:
-    # Other load on the same cores affects every time below except the recorded ones.
+    # Other load on the same cores affects all times below except the recorded ones.
     show(describe_machine(), None)
     results = [compare_start(job) for job in (BERT, RESNET)]
     results.append(compare_steps())

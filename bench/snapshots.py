@@ -2,10 +2,10 @@
 
     make bench-snapshots
 
-A snapshot of 1 GB is generated, as PyTorch would have written it (7.2 million events, 1,500 stacks
-of 30 frames). Then, in turn: opening it, finding the peak and who held it; and `pickle.load` alone,
-with the garbage collector on, as `_memory_viz.py` and every viewer in Python begin; and the summary
-of ptmem, the viewer that can be had from PyPI, if it can be. At last, a history of a million events
+A snapshot of 1 GB is generated in PyTorch's format (7.2 million events, 1,500 stacks of 30 frames).
+Then, in turn: opening it and finding the peak and what held it; `pickle.load` alone, with the
+garbage collector on, which is how `_memory_viz.py` and every viewer in Python begin; and the
+summary of ptmem, a viewer from PyPI, if it can be installed. Finally, a history of a million events
 is replayed under every sensible setting.
 """
 
@@ -44,7 +44,7 @@ print(sum(map(len, snapshot["device_traces"])), "events")
 
 
 def run(words: list[str], environment: Optional[dict[str, str]] = None) -> tuple[float, float]:
-    """Runs a command to its end: seconds, and its peak in MB."""
+    """Run a command to its end; returns seconds and its peak in MB."""
     begin = time.perf_counter()
     child = subprocess.Popen(words, stdout=subprocess.DEVNULL, env=environment)
     _, status, usage = os.wait4(child.pid, 0)
@@ -56,7 +56,7 @@ def run(words: list[str], environment: Optional[dict[str, str]] = None) -> tuple
 
 
 def run_peer(folder: str, path: str) -> Optional[tuple[float, float]]:
-    """The same answer from a viewer of PyPI's, or nothing where it cannot be installed."""
+    """The same answer from a viewer on PyPI; None if it cannot be installed."""
     target = str(Path(folder) / "peer")
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--target", target, PEER]
     if subprocess.run(install, capture_output=True).returncode != 0:

@@ -8,7 +8,7 @@ On a virtual one, as `make bench` does:
 
     ghostgpu run --gpu h200 --steps 0 bench/step_times.py
 
-The median of the steps after the first ones, from the wall clock, with the card synchronised before
+Times are wall-clock medians of the steps after the first ones, with the card synchronised before
 and after each step.
 """
 

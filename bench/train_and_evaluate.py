@@ -1,8 +1,8 @@
-"""Plain trainings with an evaluation after each epoch: what `ghostgpu plan` is measured with.
+"""Plain trainings with an evaluation after each epoch, for measuring `ghostgpu plan`.
 
     python bench/train_and_evaluate.py {bert-base,gpt2,resnet50} [--batch-size N]
 
-None of them fits on a card of 11 GiB with its own batch.
+With their default batches, none of them fits on a card of 11 GiB.
 """
 
 from __future__ import annotations

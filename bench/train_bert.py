@@ -1,7 +1,5 @@
-"""A plain training script with a DataLoader: BERT-base on sequences of 128 tokens.
-
-What `ghostgpu max-batch` is measured with.
-"""
+"""A plain training script with a DataLoader, for measuring `ghostgpu max-batch`: BERT-base on
+sequences of 128 tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trains a model of torchvision for three steps: what the first rehearsal of such a job costs.
+"""Trains a torchvision model for three steps, for measuring the first rehearsal of such a job.
 
     python bench/train_vision.py MODEL [--search]
 

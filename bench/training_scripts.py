@@ -2,8 +2,8 @@
 
 python bench/training_scripts.py FOLDER [COUNT]
 
-Each is put together from a model, a data set, a loop, an evaluation and what surrounds them in real
-projects, with names and numbers of its own; about one in three has a mistake that costs memory.
+Each is assembled from a model, a data set, a loop, an evaluation and what surrounds them in real
+projects, with its own names and numbers; about one in three has a mistake that costs memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SEED = 20240229
 
 
 def script(index: int) -> str:
-    """The script of a number, which decides everything about it."""
+    """The script with this number, which alone decides its contents."""
     dice = random.Random(SEED + index)
     kind = dice.randrange(len(MODELS))
     is_careless = dice.random() < 1 / 3

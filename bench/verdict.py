@@ -1,13 +1,12 @@
-"""What a verdict on a whole training costs, beside a plain rehearsal of three steps.
+"""What a verdict on a whole training costs, compared with a plain rehearsal of three steps.
 
     make bench-verdict
 
 Two ordinary trainings, BERT-base and ResNet-50, with ten epochs, a short last batch, evaluation and
 a checkpoint. `plain` is `ghostgpu run --steps 3 --no-retry`; `verdict` is `ghostgpu run`: coverage,
-the smallest memory found by replay, and the rehearsal that confirms it. Compared are seconds of the
-processor, of all processes that a rehearsal starts, so that a busy machine changes nothing; for the
-same reason the verdict has more time than it needs (`--budget`). Rounds alternate; figures are
-medians.
+the need found by replay, and the rehearsal that confirms it. The CPU time of all processes of a
+rehearsal is compared, so that a busy machine makes no difference; for the same reason the verdict
+has more time than it needs (`--budget`). Rounds alternate; figures are medians.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ PROGRAM = os.environ.get("GHOSTGPU_COMMAND") or str(RELEASE / "ghostgpu")
 
 ROUNDS = 5
 MOST_RATIO = 3.0
-#: Whatever else the machine does, a verdict is not cut short by its budget.
+#: Long enough that no verdict is cut short, even on a busy machine.
 BUDGET = "20m"
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -92,7 +91,7 @@ class Taken(NamedTuple):
 
 
 def processor_seconds() -> float:
-    """Of all processes that have ended below this one."""
+    """CPU seconds of all descendants of this process that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -111,7 +110,7 @@ def take(folder: Path, *options: str) -> Taken:
 
 
 def wait_for_orphans() -> None:
-    """A copy of a script that waited for further rehearsals is ended, and not waited for."""
+    """Reap copies of a script that waited for further rehearsals: nothing else waits for them."""
     try:
         while True:
             os.wait()
@@ -120,7 +119,7 @@ def wait_for_orphans() -> None:
 
 
 def main() -> None:
-    # Processes whose parent has ended become ours, and are counted.
+    # Processes whose parent has ended become our children, so that they are counted.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     is_slow = False
     print("seconds of the processor (and by the clock)")

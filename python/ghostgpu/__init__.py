@@ -2,7 +2,7 @@
 
 The command `ghostgpu` rehearses trainings. In a script's own code, `fit`, `accumulate` and
 `chunked_cross_entropy` apply tricks that save memory and leave gradients as they are. Importing
-this package imports neither torch nor any of that; it is loaded when it is used.
+this package imports neither torch nor any of these; they are loaded when they are used.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     found = getattr(import_module(f"{__name__}.{place}"), name)
-    # `fit` is also the name of its module, which the import has put there.
+    # `fit` is also the name of its module, which the import has stored here.
     globals()[name] = found
     return found
 

@@ -1,4 +1,4 @@
-"""`ghostgpu.fit`: tricks for one model and one optimizer, asked for in the script's own code."""
+"""`ghostgpu.fit`: tricks for one model and one optimizer, applied in the script's own code."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ def fit(
     step_in_backward: bool = False,
     offload_optimizer: bool = False,
 ) -> tuple[AnyModel, AnyOptimizer]:
-    """Have a model and its optimizer need less memory, with the same gradients.
+    """Make a model and its optimizer need less memory, with the same gradients.
 
     ```python
     model, optimizer = ghostgpu.fit(model, optimizer, chunks=4, checkpoint="auto")
     ```
 
-    Both are the objects that were given, changed: nothing else in the script has to be. What would
-    have other results is refused with `ghostgpu.Refused`, before the first step.
+    Returns the same two objects, changed; nothing else in the script has to change. What would
+    change the results is refused with `ghostgpu.Refused`, before the first step.
 
     Args:
         model: A model, or one inside `DistributedDataParallel`.
         optimizer: Its optimizer; `None` for evaluation.
-        chunks: Run training batches in so many chunks, with the loss of the whole batch.
-        evaluation_chunks: Run batches in so many chunks where nothing is differentiated.
+        chunks: Run training batches in this many chunks, with the loss of the whole batch.
+        evaluation_chunks: Run batches without gradients in this many chunks.
         survive_oom: Repeat what runs out of memory in more chunks.
-        checkpoint: `auto` computes the activations of all repeated blocks again in backward; a
-            number those of so many blocks, evenly spread; names those of these modules.
+        checkpoint: `auto` recomputes the activations of all repeated blocks in backward; a number,
+            those of this many blocks, evenly spread; names, those of these modules.
         offload_activations: Keep saved tensors of this many bytes or more on the host.
-        step_in_backward: Step each parameter as soon as its gradient is there.
+        step_in_backward: Step each parameter as soon as its gradient is complete.
         offload_optimizer: Keep the optimizer's state on the host.
     """
     import torch
@@ -100,7 +100,7 @@ def fit(
 
 
 def _cut(model: Any, chunker: Chunker, offloaded: Optional[int]) -> None:
-    """Have the calls of a model go through a chunker, by giving it a class of its own."""
+    """Route the calls of a model through a chunker, by giving the model its own class."""
     import torch
     from torch.nn.parallel import DistributedDataParallel
 
@@ -122,7 +122,7 @@ def _cut(model: Any, chunker: Chunker, offloaded: Optional[int]) -> None:
             f"{type(inner).__name__} runs in chunks already.", "call fit once for each model"
         )
     _FITTED[inner] = chunker
-    # Libraries such as Accelerate put a function of theirs on the instance: it goes inside.
+    # Libraries such as Accelerate set `forward` on the instance: it runs inside the chunker.
     own = inner.__dict__.pop("forward", None)
     inner.__class__ = _cut_class(type(inner), outer, host, own)
 

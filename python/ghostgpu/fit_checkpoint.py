@@ -1,4 +1,4 @@
-"""`ghostgpu.fit(checkpoint=…)`: blocks of one model are computed again in backward."""
+"""`ghostgpu.fit(checkpoint=…)`: recomputes blocks of one model in backward."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _checkpointed(torch: Any, original: Any) -> Any:
             return run(*arguments, **options)
 
         def contexts() -> Any:
-            # Running statistics move in the first pass alone.
+            # Running statistics are updated only in the first pass.
             return contextlib.nullcontext(), buffers_set(self, dict(self.named_buffers()))
 
         return checkpointing.checkpoint(

@@ -1,4 +1,4 @@
-"""A class of one instance's own, for `ghostgpu.fit`: the same module with another forward pass."""
+"""A class for a single instance, for `ghostgpu.fit`: the same module with another forward pass."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, Callable
 
 
 def class_with_forward(original: Any, forward: Callable[..., Any]) -> Any:
-    """A class that looks like the original one and differs in its forward pass alone."""
+    """A class that looks like the original one and differs only in its forward pass."""
 
     def reduce_ex(self: Any, protocol: Any) -> Any:
-        # Copies and files have the model's own class: they need nothing of ours.
+        # Copies and pickles have the model's original class, so they do not need this package.
         reduced = list(original.__reduce_ex__(self, protocol))
         if reduced[0] is copyreg.__newobj__:  # type: ignore[attr-defined]
             reduced[:2] = [plain_instance, (original,)]
@@ -23,5 +23,5 @@ def class_with_forward(original: Any, forward: Callable[..., Any]) -> Any:
 
 
 def plain_instance(kind: Any) -> Any:
-    """An instance that copying or unpickling goes on to fill."""
+    """An empty instance that copying or unpickling then fills."""
     return kind.__new__(kind)

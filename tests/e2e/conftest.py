@@ -2,8 +2,8 @@
 
 The command is taken from `GHOSTGPU_COMMAND`, else from `target/release`; the pythons from
 `GHOSTGPU_TEST_PYTHON` (separated by colons, the reference first), else the one that runs the tests.
-`make test-e2e` sets both. Where `GHOSTGPU_TEST_SCOPE` is `short`, pythons after the first run only
-what is marked `every_torch`, and what is marked `at_length` does not run.
+`make test-e2e` sets both. If `GHOSTGPU_TEST_SCOPE` is `short`, all pythons but the first run only
+tests marked `every_torch`, and tests marked `at_length` do not run.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ PYTHONS = (os.environ.get("GHOSTGPU_TEST_PYTHON") or sys.executable).split(os.pa
 GIB = 1 << 30
 MIB = 1 << 20
 TIMEOUT_S = 240
-"""Far beyond what any of these scripts takes; a hang must not hold up the whole suite."""
+"""Much longer than any of these scripts takes; a hang must not block the whole suite."""
 
 AGENT_FAULT = "GhostGPU's agent "
 """How the agent's sentences about its own faults begin (`agent/report.py`)."""
 
 PAGE = 2 * MIB
-"""What the card hands out memory in."""
+"""The unit in which the card hands out memory."""
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Answered:
 
 
 class Rehearse(Protocol):
-    """Writes a script to `train.py` in a folder of its own and rehearses it there."""
+    """Writes a script to `train.py` in its own folder and rehearses it there."""
 
     def __call__(
         self,
@@ -71,7 +71,7 @@ class Rehearse(Protocol):
 
 
 class Ask(Protocol):
-    """Gives any command to the program, with the reference environment, and reads its JSON."""
+    """Runs any command of the program with the reference environment, and reads its JSON."""
 
     def __call__(
         self, command: str, *words: str, script: str = "", python: str = ""
@@ -79,7 +79,7 @@ class Ask(Protocol):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that asks for `any_python` runs with each of them, or with the reference alone."""
+    """A test that uses `any_python` runs with each python, or only with the reference."""
     if "any_python" in metafunc.fixturenames:
         is_marked = metafunc.definition.get_closest_marker("every_torch") is not None
         pythons = PYTHONS if is_marked or not IS_SHORT else PYTHONS[:1]
@@ -94,14 +94,14 @@ def _torch_version(python: str) -> str:
 
 @pytest.fixture(scope="session")
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Answers of cuDNN, kept for all tests of one run but not for the next run."""
+    """The cache of cuDNN's answers, shared by all tests of one run but not with the next run."""
     yield tmp_path_factory.mktemp("cache")
 
 
 def _rehearse_with(
     python: str, folder: Path, cache: Path, request: pytest.FixtureRequest
 ) -> Rehearse:
-    # A need costs another rehearsal; modules that are about it say so.
+    # Finding the need costs another rehearsal, so only modules that test it do so.
     measures_need = getattr(request.module, "MEASURES_NEED", False)
 
     def rehearse(
@@ -141,7 +141,7 @@ def _rehearse_with(
 
 
 def agent_faults(answer: Any) -> list[str]:
-    """Sentences about faults of the agent, wherever in an answer they are."""
+    """Sentences about faults of the agent, anywhere in an answer."""
     if isinstance(answer, str):
         return [answer] if AGENT_FAULT in answer else []
     if isinstance(answer, dict):
@@ -154,7 +154,7 @@ def agent_faults(answer: Any) -> list[str]:
 
 
 def _clean_environment() -> dict[str, str]:
-    """Ours, without what would steer torch or the script."""
+    """The environment of the tests, without variables that affect torch or the script."""
     steering = ("PYTORCH_", "CUDA_", "TORCH", "TRITON_", "LD_", "PYTHON", "NVIDIA_")
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(steering)
@@ -184,7 +184,7 @@ def rehearse_reference(
 
 @pytest.fixture
 def ask(tmp_path: Path, shared_cache: Path) -> Ask:
-    """Ask the program with the reference environment; a script lies in `train.py`."""
+    """Run the program with the reference environment; the script is in `train.py`."""
 
     def asking(command: str, *words: str, script: str = "", python: str = "") -> Answered:
         (tmp_path / "train.py").write_text(textwrap.dedent(script))

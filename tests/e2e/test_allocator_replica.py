@@ -24,7 +24,7 @@ SEED = os.environ.get("GHOSTGPU_ALLOCATOR_SEED", "1")
 AT_LENGTH = int(OPERATIONS) > 1000
 
 SOME_PLANS = ("full-streams", "full-expandable", "collect-split", "pools-full", "division-list")
-"""These meet failed requests, retries, several streams, garbage collection and private pools."""
+"""These cover failed requests, retries, several streams, garbage collection and private pools."""
 
 MORE_PLANS = (
     "default",

@@ -12,8 +12,8 @@ sys.path.insert(0, str(REPOSITORY / "tests" / "exports"))
 
 from ghost_file import Card, read_ghost
 
-# Both models make nodes with the same sequence numbers, which rise in each thread for itself. The
-# main thread runs both backward passes, after both forward passes.
+# Each thread has its own sequence numbers, so both models make nodes with the same ones. The main
+# thread runs both backward passes, after both forward passes.
 SCRIPT = """
 import threading
 import torch

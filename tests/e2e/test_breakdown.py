@@ -35,11 +35,11 @@ KEEPING = '    kept.append(torch.ones(4 << 20, device="cuda") * loss.detach())'
 
 
 OF_OLD_TORCHES = "the file has no annotations (before torch 2.5)"
-"""The one thing that a history of torch 2.4 lacks, and newer ones have."""
+"""The one thing that a history of torch 2.4 lacks."""
 
 
 def report(done: Answered) -> dict[str, Any]:
-    """The report on the recording that a run has left."""
+    """The JSON report of the recording that a run wrote."""
     words = [str(PROGRAM), "report", str(done.folder / "run.ghost"), "--to", "json"]
     document: dict[str, Any] = json.loads(subprocess.check_output(words))
     assert set(document["warnings"]) <= {OF_OLD_TORCHES}

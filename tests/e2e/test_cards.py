@@ -1,4 +1,4 @@
-"""`ghostgpu cards`: what it says of a card is what `ghostgpu run` says of it."""
+"""`ghostgpu cards` says the same about a card as `ghostgpu run`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from conftest import Ask, Rehearse
 
 MEASURES_NEED = True
 
-# Its peak is about what cards of 8 GiB have, and depends on multiprocessors: sums are split.
+# Its peak is about the memory of cards with 8 GiB, and depends on their multiprocessors, over which
+# sums are split.
 TRAINING = """
 import torch
 model = torch.nn.Sequential(
@@ -33,7 +34,7 @@ def test_every_card_is_told_what_a_run_on_it_says(ask: Ask, rehearse_reference: 
     rehearsed = {name for name, card in cards.items() if card["rehearsed"]}
     assert 0 < len(rehearsed) < len(cards)
     assert done["rehearsals"] < 2 * len(cards)
-    # Two at their limits, and of the others the first, the last and the one in the middle.
+    # Two cards at their limits, and the first, the middle and the last of the others.
     others = [name for name in cards if name not in rehearsed]
     for name in {*sorted(rehearsed)[:2], others[0], others[len(others) // 2], others[-1]}:
         run = rehearse_reference(TRAINING, "--gpu", name, "--steps", "3")

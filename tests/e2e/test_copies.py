@@ -13,7 +13,7 @@ from conftest import MIB, PROGRAM, PYTHONS, Answered, Rehearse
 
 MEASURES_NEED = True
 
-#: Says how often it has begun and has used the card, and reads a file on both sides of that moment.
+#: Records how often it started and used the card, and reads a file before and after that.
 SCRIPT = """
 import os, sys, threading, torch
 
@@ -56,7 +56,7 @@ NEEDS = ("needed_allocated_bytes", "needed_reserved_bytes", "needed_device_bytes
 def test_a_copy_answers_what_the_script_itself_answers(rehearse_reference: Rehearse) -> None:
     copied = rehearse_reference(script()).expect(0)
     assert said(copied) == ["began", "used", "used"]
-    # A log of calls is that of whole runs.
+    # A call log requires whole runs.
     anew = rehearse_reference(script(), "--call-log", "calls.txt").expect(0)
     assert said(anew)[3:] == ["began", "used", "began", "used"]
 
@@ -68,7 +68,7 @@ def test_a_copy_answers_what_the_script_itself_answers(rehearse_reference: Rehea
 
 
 def test_a_job_that_does_not_fit_is_measured_in_copies(rehearse_reference: Rehearse) -> None:
-    # A script may stand before the same function.
+    # A script may wrap the same function.
     held = "cuda = torch.nn.Module.cuda; torch.nn.Module.cuda = lambda module: cuda(module)"
     done = rehearse_reference(script(held), "--memory", "900MiB").expect(3)
     assert said(done).count("began") == 1
@@ -94,7 +94,7 @@ def test_a_script_whose_copy_would_share_something_begins_anew(
     assert said(done) == ["began", "used", "began", "used"]
 
 
-#: What stays in use keeps the rest of its segment: 1,120 MiB for 620 that are in use.
+#: Blocks in use keep the rest of their segments: 1,120 MiB are reserved for 620 MiB in use.
 IN_PIECES = """
 import sys
 import torch

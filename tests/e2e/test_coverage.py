@@ -99,7 +99,7 @@ def peaks(answer: Answered) -> tuple[Any, Any]:
     ("loop", "most_steps"),
     [
         pytest.param(EPOCHS, 25, id="epochs", marks=pytest.mark.at_length),
-        # From the longest on no batch is left out: they differ in size, and there is time.
+        # From the longest batch on, none is left out: they differ in size, and there is time.
         pytest.param(LONGEST_IN_THE_MIDDLE, 650, id="lengths"),
         pytest.param(
             EVALUATION_KEEPS_ITS_RESULTS, 15, id="kept-results", marks=pytest.mark.at_length
@@ -200,7 +200,7 @@ for epoch in range(2):
     done = rehearse(SETUP + loop, *BUDGET, "--no-retry", "--no-breakdown").expect(0)
     loaded = (done.folder / "loaded").read_text()
     assert len(loaded) < 10_000
-    # The last 50 samples are a batch of their own, in each of two passes.
+    # The last 50 samples are a smaller batch, in each of two passes.
     assert parts(done)["last-batch"] == "50×1024"
     assert loaded.count("L") == 100
 

@@ -114,7 +114,7 @@ print(torch.cuda.mem_get_info()[1])
     assert "RTX 3060" in done.stdout
     assert "(8, 6)" in done.stdout
     assert str(done["gpu"]["total_bytes"]) in done.stdout
-    # The name carries a mark, so that no log of a rehearsal passes for one of the card.
+    # The name is marked, so that no log of a rehearsal can be mistaken for one of a real card.
     assert "NVIDIA GeForce RTX 3060 (" in done.stdout
 
 
@@ -136,6 +136,6 @@ print("v2", *memory[1:])
         "--gpu",
         "h200",
     ).expect(6)
-    # Total, free, used; then total, reserved, free, used: as read on an H200 that nobody used.
+    # Total, free, used; then total, reserved, free, used: as read on an idle H200.
     assert "v1 150754820096 150109880320 644939776\n" in done.stdout
     assert "v2 150754820096 644939776 150109880320 0\n" in done.stdout

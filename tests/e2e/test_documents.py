@@ -1,4 +1,4 @@
-"""The documents that are written for programs have the fields that are described, and no others."""
+"""The JSON documents for programs have exactly the fields that the docs describe."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.reference
 
 FIGURES = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_device_bytes", "allocations")
 
-# What a user would write for the same job, without a thought of ours.
+# What a user would write for the same job by hand.
 BY_HAND = {
     "bert": (
         ("bert-base", "--layers", "2", "--batch", "16", "--seq", "64", "--dtype", "bf16"),
@@ -109,7 +109,7 @@ def test_a_configuration_in_a_file_is_built_for_the_task_that_is_asked_for(
     assert done["fits"] is True
     assert "Qwen2ForSequenceClassification" in done.stdout
     assert any("adapters of rank 4 on q_proj and v_proj" in s for s in done["assumptions"])
-    # Whatever it was saved in, it is trained in what was asked for.
+    # It is trained in the requested precision, whatever it was saved in.
     parameters = int(done.stdout.split("Classification, ")[1].split()[0].replace(",", ""))
     assert done["peak_allocated_bytes"] > 4 * parameters
 
@@ -173,7 +173,7 @@ def test_built_in_names_can_be_listed(ask: Ask) -> None:
 
 
 def test_every_built_in_configuration_is_known_to_transformers(tmp_path: Path) -> None:
-    """Each is turned into a configuration object, and its task found."""
+    """Each becomes a configuration object, and its task is found."""
     package = Path(__file__).resolve().parents[2] / "python" / "ghostgpu"
     program = f"""
 import sys

@@ -31,7 +31,7 @@ CARD = ("--gpu", "h200", "--memory", "1500MiB")
 
 
 def explain(done: Answered, *options: str) -> tuple[int, dict[str, Any]]:
-    """Explains what the script printed, in the folder in which it ran."""
+    """Explain what the script printed, in the folder in which it ran."""
     (done.folder / "error.log").write_text(done.stderr)
     words = [str(PROGRAM), "explain", "error.log", "--json", *options]
     process = subprocess.run(
@@ -68,7 +68,7 @@ def test_advice_is_tried_with_the_script(rehearse_reference: Rehearse) -> None:
     works = {works["what"]: works for works in rehearsed["works"]}
     batch = next(what for what in works if what.startswith("a batch of "))
     assert works[batch]["peak_device_bytes"] <= 1500 * MIB
-    # Tricks are those of a plan, of which each was rehearsed on the same card.
+    # The tricks are those of a plan; each was rehearsed on the same card.
     plan = rehearsed["plan"]
     assert plan["schema"] == "ghostgpu.plan/1"
     assert plan["gpu"]["total_bytes"] == 1500 * MIB

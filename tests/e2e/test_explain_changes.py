@@ -1,5 +1,5 @@
-"""`ghostgpu explain --script`: advice that changes the script is tried, and has the figures of the
-script that was changed by hand."""
+"""`ghostgpu explain --script`: advice that changes the script is rehearsed, with the same figures
+as a script that was changed by hand."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ print(sum(losses))
 
 @dataclass(frozen=True)
 class Case:
-    """A log, a script and a card; what works, with the edits that make the same of the script."""
+    """A log, a script and a card; what works, with the edits that do the same by hand."""
 
     log: str
     script: str
@@ -214,7 +214,7 @@ CASES = {
         GROWING,
         KEEPING,
         "1250MiB",
-        # Not `detach()`: the result of `mse_loss` has the memory of all its squares.
+        # Not `detach()`: the result of `mse_loss` keeps the memory of all its squares.
         {"keeping numbers instead of tensors": {"append(check)": "append(check.item())"}},
         {"keeping numbers instead of tensors": "train.py:16: losses.append(check.item())"},
         ("--steps", "0"),
@@ -291,7 +291,7 @@ def test_what_works_has_the_figures_of_the_script_changed_by_hand(
     }
     for what, because in case.not_rehearsed.items():
         assert because in not_rehearsed[what], not_rehearsed
-    # Whatever was advised has been tried, or it is said why not.
+    # Every piece of advice was rehearsed, or the answer says why not.
     told = {*works, *not_rehearsed, *(each["what"] for each in rehearsed["fails"])}
     for advice in answer["advice"]:
         if rehearsed["as_it_is"]["outcome"] == "does-not-fit":
@@ -320,7 +320,7 @@ def test_evaluation_is_reached_and_fixed(tmp_path: Path, rehearse_reference: Reh
     assert code == 0
     assert "(forward), at train.py:" in rehearsed["as_it_is"]["place"], rehearsed["as_it_is"]
     works = {each["what"]: each for each in rehearsed["works"]}
-    # The figures of a script that has one epoch of as many batches.
+    # The same figures as for a script with one epoch of as many batches.
     short = EVALUATION.replace("range(30)", "range(1)")
     edits = {
         "evaluation without autograd": {

@@ -1,4 +1,4 @@
-"""Several processes on one card: a forked child's memory is its own, and goes with it."""
+"""Several processes on one card: a forked child's memory is its own and is freed when it ends."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def said(answered: Answered) -> dict[str, Any]:
     return figures
 
 
-# `device_count` asks NVML: it opens the virtual card and makes no context, so a child may use CUDA.
+# `device_count` asks NVML, which opens the virtual card without a context, so a child may use CUDA.
 FORK = (
     SAY
     + """
@@ -63,7 +63,7 @@ def test_what_a_forked_child_holds_is_released_when_it_ends(rehearse: Rehearse) 
     figures = said(answered)
     context = figures["child"] - GIB
     assert figures["parent"] == context + 2 * GIB
-    # Each process has a context of its own.
+    # Each process has its own context.
     assert figures["both"] > figures["parent"] + GIB
     assert answered["peak_device_bytes"] == figures["both"]
 
@@ -150,7 +150,7 @@ def test_workers_that_use_the_card_give_it_back(method: str, rehearse_reference:
     # Each worker had a context and 64 MiB on the card.
     peaks = [each["peak_device_bytes"] for each in (idle, busy)]
     assert peaks[1] >= peaks[0] + 2 * 64 * MIB
-    # Workers that leave the card alone cost nothing on it.
+    # Workers that do not use the card take no memory on it.
     assert peaks[0] == said(idle)["after"]
 
 

@@ -104,7 +104,7 @@ def test_a_file_that_is_no_table_is_refused(rehearse_reference: Rehearse) -> Non
 
 
 def test_a_recording_is_what_the_libraries_answered(rehearse: Rehearse, any_python: str) -> None:
-    """On a virtual card the libraries behind the recorder are our own; the way is the same."""
+    """On a virtual card the recorder records our own libraries, in the same way."""
     script = """
 import torch
 from torch import nn

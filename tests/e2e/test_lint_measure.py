@@ -1,4 +1,4 @@
-"""`ghostgpu lint --measure`: what a fix saves is what two plain rehearsals differ by."""
+"""`ghostgpu lint --measure`: what a fix saves is the difference between two plain rehearsals."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_what_a_fix_saves_is_what_plain_rehearsals_differ_by(
     assert fixed["saved_allocated_bytes"] > 0
 
 
-# The outputs of the evaluation, which no fix makes smaller, fill the card.
+# The outputs of the evaluation fill the card, and no fix makes them smaller.
 EVALUATING = TRAINING.replace(
     "print(total)",
     """

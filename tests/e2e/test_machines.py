@@ -55,7 +55,7 @@ dist.destroy_process_group()
 
 @dataclass(frozen=True)
 class Host:
-    """A network namespace with one interface, to the other host."""
+    """A network namespace with one interface, connected to the other host."""
 
     name: str
     interface: str
@@ -69,7 +69,7 @@ class Host:
 def hosts() -> Iterator[tuple[Host, Host]]:
     """Two hosts that reach each other and nothing else."""
     number = os.getpid()
-    # Addresses for documentation: nobody has them.
+    # Addresses reserved for documentation, which no real host has.
     pair = (
         Host(f"ghostgpu-{number}-a", f"gga{number}", "192.0.2.1"),
         Host(f"ghostgpu-{number}-b", f"ggb{number}", "192.0.2.2"),
@@ -94,7 +94,7 @@ def hosts() -> Iterator[tuple[Host, Host]]:
 
 
 def _ip(*words: str) -> str | None:
-    """Runs `ip`; what it says if it fails."""
+    """Run `ip`; returns its message if it fails."""
     if shutil.which("ip") is None:
         return "there is no `ip` (iproute2)"
     done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)

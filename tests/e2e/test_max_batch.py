@@ -1,11 +1,11 @@
-"""`ghostgpu max-batch`: the largest batch that fits, found by trying, and what has none."""
+"""`ghostgpu max-batch`: the largest batch that fits, found by trying, and scripts without one."""
 
 from __future__ import annotations
 
 import pytest
 from conftest import MIB, Ask, Rehearse
 
-# The script reads its batch from the environment, so that a plain run can have any.
+# The script reads its batch from the environment, so that a plain run can use any.
 TRAINING = """
 import argparse, os, torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -222,7 +222,7 @@ for epoch in range(args.epochs):
 def test_an_evaluation_that_needs_more_than_training_limits_the_batch(
     ask: Ask, rehearse_reference: Rehearse, words: tuple[str, ...]
 ) -> None:
-    # The bound spares rehearsals of batches that are far too large.
+    # The bound avoids rehearsals of batches that are far too large.
     whole = ("--budget", "60s", "--at-most", "400", *words)
     done = ask("max-batch", *CARD, *whole, "train.py", script=EPOCHS).expect(0)
     largest = done["largest_batch"]
@@ -232,7 +232,7 @@ def test_an_evaluation_that_needs_more_than_training_limits_the_batch(
     assert "evaluation" in [part["part"] for part in done["answer"]["covered"]]
     rehearsed = {each["batch"]: each for each in done["rehearsed"]}
     assert rehearsed[largest + 1]["fits"] is False
-    # The first steps alone would have let a far larger batch pass.
+    # Judged by the first steps alone, a far larger batch would fit.
     for batch, extent, code in (
         (3 * largest, ("--steps", "3"), 0),
         (largest, ("--full",), 0),

@@ -1,4 +1,4 @@
-"""What a job needs: the smallest memory at which it ends, however much it reserves with more."""
+"""The need: the smallest memory with which a job completes, however much it reserves with more."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from conftest import MIB, PAGE, Rehearse
 MEASURES_NEED = True
 
 #: Two tensors of each size, one size after the other: with plenty of memory the freed ones stay
-#: cached, though 1,200 MiB are enough.
+#: cached, although 1,200 MiB would be enough.
 SIZES = """
 import torch
 
@@ -53,7 +53,7 @@ def test_the_need_under_an_allocator_without_a_history_is_found_by_rehearsals(
     assert NEEDED < needed <= done["peak_device_bytes"]
 
 
-#: Forty lengths, in an order of their own in each epoch.
+#: Forty lengths, in a different order in each epoch.
 LENGTHS = """
 import random
 import torch

@@ -1,4 +1,4 @@
-"""A rehearsal leaves nothing that could pass for the real thing."""
+"""A rehearsal leaves nothing behind that could be mistaken for results of a real run."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_the_recording_keeps_the_run_that_failed_beside_the_whole_one(rehearse: 
     ((event, requested),) = failed.failed.items()
     assert requested == 3 * GIB
     assert count(failed).allocated[event] == 1 * GIB
-    # What was being worked with when memory ran out is not said to be kept.
+    # What was in use when memory ran out is not reported as kept by the script.
     assert count(failed).categories["temporary"][event] == 1 * GIB
     page = (done.folder / "run.html").read_text()
     for words in ("Until it ran out of memory", "Lines that held most then", "train.py:5 in work"):

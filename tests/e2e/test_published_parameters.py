@@ -13,7 +13,7 @@ pytestmark = pytest.mark.reference
 
 TABLE = Path(__file__).with_name("published_parameters.tsv")
 
-# Built without memory, and counted as torch does: what is tied once.
+# Built without memory, and counted as torch does: tied weights once.
 COUNTER = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -79,9 +79,9 @@ def test_torchvision_builds_what_it_published() -> None:
     done = subprocess.run([PYTHONS[0], "-c", VISION], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     pairs = json.loads(done.stdout.splitlines()[-1])
-    # Some weights are for larger images, with more positions.
+    # Some published weights are for larger images and have more positions.
     different = {name for name, (built, told) in pairs.items() if built not in told}
-    # It trains with two more heads, which its published weights do not count.
+    # GoogLeNet trains with two more heads, which its published number does not count.
     assert different == {"googlenet"}
     assert pairs["resnet50"][0] == 25557032
 

@@ -1,4 +1,4 @@
-"""Jobs of several ranks over NCCL, each on a card of its own."""
+"""Jobs of several ranks over NCCL, each on its own card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes one after the other take turns on a card, processes at the same time share it."""
+"""Consecutive processes each find the card free; simultaneous processes share it."""
 
 from __future__ import annotations
 

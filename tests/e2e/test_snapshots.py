@@ -1,4 +1,4 @@
-"""Snapshots through the command: real ones from a card, and files that are none."""
+"""Snapshots through the command: real ones from a card, and files that are not snapshots."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_one_screen_says_state_peak_holders_fragmentation_and_what_helps() -> No
     labels = [line[:15].strip() for line in lines if line[:15].strip()]
     assert labels[:4] == ["snapshot", "at the end", "peak", "held by"]
     assert "ground_truth/harness/cases/vision.py:106 in forward" in done.stdout
-    # What is advised was replayed: the job really reserved so much under this setting.
+    # The advice comes from a replay, and the real job reserved as much under this setting.
     real = json.loads((RECORDINGS / "unet+expandable.json").read_text())
     reserved = real["statistics"]["reserved_bytes.all.peak"][-1]
     advice = f"expandable_segments:True: a replay reserves {reserved / 2**30:.2f} GiB"
@@ -46,7 +46,7 @@ def test_a_failed_request_is_explained_by_every_cached_block() -> None:
     assert "the pool of the other size" in text
     assert "at most 768.00 KiB in one piece" in text
     assert "this is fragmentation" in text
-    # Of all split limits only one is advised, with what a replay came to: others do not help.
+    # Only one split limit is advised, with the result of its replay: the others do not help.
     assert "max_split_size_mb:128: in a replay of this history no request fails" in text
     assert text.count("max_split_size_mb") == 1
     assert "expandable_segments:True: in a replay of this history no request fails" in text

@@ -1,4 +1,4 @@
-"""Work on streams is finished in its time: what scripts and PyTorch's allocator see of that."""
+"""Work on streams takes time, which scripts and PyTorch's allocator can observe."""
 
 from __future__ import annotations
 

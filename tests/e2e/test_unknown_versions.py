@@ -1,4 +1,4 @@
-"""A torch or a CUDA that nobody has tested: what is known of it is said before anything starts."""
+"""An untested torch or CUDA: the command says so before anything starts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conftest import Rehearse
 
 @pytest.fixture
 def renamed_torch(tmp_path: Path) -> Path:
-    """A folder with a torch that says it is another one, but has this one's libraries."""
+    """A folder with a torch that claims another version but has this one's libraries."""
     found = importlib.util.find_spec("torch")
     assert found is not None and found.origin is not None
     package = tmp_path / "other" / "torch"

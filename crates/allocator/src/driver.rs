@@ -31,7 +31,7 @@ pub struct RecordedEvent {
 pub enum Outside {
     /// A library keeps it for the life of the process.
     Library { bytes: u64 },
-    /// The context's memory moves, and grows by so much, when the first kernel is launched.
+    /// The context's memory moves, and grows by `bytes`, when the first kernel is launched.
     FirstKernel { bytes: u64 },
 }
 

@@ -1,8 +1,7 @@
 //! Why no cached block served a request, and which live blocks keep segments from being returned.
 //!
 //! Fragmentation as data: [`Refusal::of`] examines the segments when a request fails and says for every
-//! cached block which rule kept it from serving the request. What it says in words
-//! is the caller's business.
+//! cached block which rule kept it from serving the request. The caller puts it into words.
 
 use crate::allocator::{BlockState, BlockView, SegmentView};
 use crate::ids::{PoolId, PoolKind, StreamId};

@@ -58,7 +58,7 @@ struct Search {
     files: Vec<CString>,
 }
 
-/// Called for each loaded library; 0 goes on to the next.
+/// Called for each loaded library; returns 0 to continue with the next.
 unsafe extern "C" fn note_file(
     info: *mut libc::dl_phdr_info,
     _size: usize,

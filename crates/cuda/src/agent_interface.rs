@@ -13,7 +13,7 @@ use crate::observer::{self, ContextCell};
 use crate::refuse::{self, RefusalCallback};
 use crate::{handed_on, notes, state, work};
 
-/// Raised when the meaning of these functions changes.
+/// Incremented when the meaning of these functions changes.
 const API_VERSION: u32 = 1;
 
 #[unsafe(no_mangle)]
@@ -47,13 +47,13 @@ pub extern "C" fn ghostgpu_set_refusal_callback(callback: Option<RefusalCallback
     refuse::set_callback(callback);
 }
 
-/// Registers the function to ask which line of the script makes a call that other ranks hear of.
+/// Registers the function that says which line of the script makes a call that involves other ranks.
 #[unsafe(no_mangle)]
 pub extern "C" fn ghostgpu_set_line_callback(callback: Option<LineCallback>) {
     ranks::set_line_callback(callback);
 }
 
-/// Registers the function to ask who is in a group, where some ranks of the job are not run.
+/// Registers the function that says which ranks are in a group, for jobs of which some ranks are not run.
 #[unsafe(no_mangle)]
 pub extern "C" fn ghostgpu_set_members_callback(callback: Option<MembersCallback>) {
     ranks::set_members_callback(callback);
@@ -66,7 +66,7 @@ pub extern "C" fn ghostgpu_set_rank(rank: u32) {
     notes::is_rank(rank);
 }
 
-/// Waits until all ranks have made every call that this process has handed in. Returns 0, or an error of the runtime.
+/// Waits until all ranks have made every call that this process has submitted. Returns 0, or an error of the runtime.
 #[unsafe(no_mangle)]
 pub extern "C" fn ghostgpu_wait_for_ranks() -> c_int {
     let devices = 0..state::visible_count() as c_int;
@@ -74,14 +74,14 @@ pub extern "C" fn ghostgpu_wait_for_ranks() -> c_int {
     status.max().unwrap_or(0)
 }
 
-/// Forgets what copies and collectives would hand straight back: the agent knows the result of one that ranks of other
-/// machines take part in, and the library does not.
+/// Forgets the bytes that copies and collectives would return (`handed_on`). Called when ranks of other machines take
+/// part in a collective: the agent knows its result, and the library does not.
 #[unsafe(no_mangle)]
 pub extern "C" fn ghostgpu_forget_handed_on() {
     handed_on::forget_all();
 }
 
-/// What is used on a card now, and the most that ever was. Returns 0, or 1 for no such device.
+/// The bytes in use on a card now, and the most that ever were. Returns 0, or 1 if there is no such device.
 ///
 /// # Safety
 /// `used` and `peak` point to writable integers or are null.
@@ -102,9 +102,9 @@ pub unsafe extern "C" fn ghostgpu_device_bytes(
     0
 }
 
-/// Moves this process, a forked copy of the script, into the run whose folder is named: what it holds
-/// on the cards is counted there, and what was said so far is said there again. Returns 0, or 1 if
-/// that folder has no usage file.
+/// Moves this process, a fork of the script, into the run in `run_dir`: what it holds on the cards is
+/// counted there, and its notes are written there again. Returns 0, or 1 if that folder has no usage
+/// file.
 ///
 /// # Safety
 /// `run_dir` is a text that ends with a zero, or null.
@@ -122,8 +122,8 @@ pub unsafe extern "C" fn ghostgpu_continue_in(run_dir: *const c_char) -> c_int {
     0
 }
 
-/// Has this process, a forked copy of a script that had not used the cards yet, begin in the run that
-/// `GHOSTGPU_SESSION` names now. Returns 0, or 1 if the cards have been used.
+/// Starts this process, a copy of a script that had not used the cards yet, in the run that
+/// `GHOSTGPU_SESSION` now names. Returns 0, or 1 if the cards have been used.
 #[unsafe(no_mangle)]
 pub extern "C" fn ghostgpu_reopen_session() -> c_int {
     if !state::reopen_session() {
@@ -145,7 +145,7 @@ pub extern "C" fn ghostgpu_answer_next_readback(value: u64, bytes: u32) {
     NEXT_READBACK.set(Some((value, bytes as usize)));
 }
 
-/// Takes back an answer that was not asked for.
+/// Withdraws an answer that was not used.
 #[unsafe(no_mangle)]
 pub extern "C" fn ghostgpu_forget_next_readback() {
     NEXT_READBACK.set(None);
@@ -161,7 +161,7 @@ pub fn take_prepared_readback(bytes: usize) -> Option<[u8; 8]> {
     Some(value.to_le_bytes())
 }
 
-/// Begins the memory log of this process. Returns 0, or 1 if its file cannot be made.
+/// Begins the memory log of this process. Returns 0, or 1 if its file cannot be created.
 ///
 /// # Safety
 /// `path` is a C string.
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn ghostgpu_start_memory_log(path: *const c_char) -> c_int
     ))))
 }
 
-/// Brings the memory log up to date on disk.
+/// Writes everything logged so far to the memory log's file.
 #[unsafe(no_mangle)]
 pub extern "C" fn ghostgpu_flush_memory_log() {
     observer::flush();
@@ -186,13 +186,13 @@ pub extern "C" fn ghostgpu_stop_memory_log() {
     observer::stop();
 }
 
-/// Where the calling thread's agent writes the number of the module that runs.
+/// The cell of the calling thread into which the agent writes the number of the running module.
 #[unsafe(no_mangle)]
 pub extern "C" fn ghostgpu_context_cell() -> *const ContextCell {
     observer::context_cell()
 }
 
-/// The script does something else from here on.
+/// The script enters another stage.
 #[unsafe(no_mangle)]
 pub extern "C" fn ghostgpu_note_stage(stage: u8, step: u32) {
     observer::write(LogEntry::Stage { stage, step });

@@ -1,4 +1,4 @@
-//! Failures of allocations that a test asks for, by an environment variable.
+//! Allocation failures that a test requests through an environment variable.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -6,7 +6,7 @@ use ghostgpu_device::AllocationFaults;
 
 use crate::notes;
 
-/// Holds which allocations of device memory fail, as `AllocationFaults::parse` reads it. For tests.
+/// Says which allocations of device memory fail, in the form that `AllocationFaults::parse` reads.
 const VARIABLE: &str = "GHOSTGPU_ALLOCATION_FAULTS";
 
 static FAULTS: OnceLock<Option<Mutex<AllocationFaults>>> = OnceLock::new();

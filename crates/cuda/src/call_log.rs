@@ -18,10 +18,10 @@ fn sink() -> Option<&'static Mutex<File>> {
     .as_ref()
 }
 
-/// False once it is known that no call log is wanted: nearly always, and in every call.
+/// False once it is known that there is no call log, which is nearly always. Every call checks it.
 static MAY_BE_WANTED: AtomicBool = AtomicBool::new(true);
 
-/// Writes one call. `arguments` is only asked for when a call log is wanted.
+/// Writes one call. `arguments` is evaluated only if there is a call log.
 #[inline]
 pub fn call(function: &str, arguments: impl FnOnce() -> String) {
     if MAY_BE_WANTED.load(Ordering::Relaxed) {

@@ -12,8 +12,8 @@ use ghostgpu_session::card_usage::{
 
 /// The mapped usage file and this process's place in it.
 ///
-/// Both change once, in a forked copy of the script that goes on in a run of its own (see
-/// [`CardUsage::continue_in`]); whatever was mapped stays mapped for the life of the process.
+/// Both change once, in a fork of the script that continues in its own run (see
+/// [`CardUsage::continue_in`]); a mapped file stays mapped for the life of the process.
 pub struct CardUsage {
     base: AtomicPtr<u8>,
     slot: AtomicUsize,
@@ -58,10 +58,10 @@ impl CardUsage {
         Some(usage)
     }
 
-    /// Goes on in the usage file of another run, which shows from then on what this process holds and
+    /// Continues in the usage file of another run, which from then on shows what this process holds and
     /// has held, as if it had been there from the start. False if that file cannot be used.
     ///
-    /// For a forked copy of a process that was alone on its cards, before it has started a thread.
+    /// For a fork of a process that was alone on its cards, before the fork has started a thread.
     pub fn continue_in(&self, run_dir: &Path) -> bool {
         let Some(other) = Self::open(run_dir) else {
             return false;
@@ -81,7 +81,7 @@ impl CardUsage {
         true
     }
 
-    /// Has this process's slot, in which nothing has happened yet, tell of the peaks of another.
+    /// Copies the peaks of another slot into this process's slot, which must be unused so far.
     fn take_over_peaks(&self, from: &Self, device: usize) {
         for (target, source) in [
             (offset::device_peak(device), offset::device_peak(device)),
@@ -147,7 +147,7 @@ impl CardUsage {
         (claimed as usize).min(MAX_PROCESSES)
     }
 
-    /// What is in use on a card now. What ended processes held is free again.
+    /// The bytes in use on a card now, without those of ended processes.
     pub fn used_bytes(&self, device: usize) -> u64 {
         self.sweep_dead_processes();
         self.word(offset::device_used(device))
@@ -175,10 +175,10 @@ impl CardUsage {
             .collect()
     }
 
-    /// Takes `bytes` of a card, unless that would bring its use above `limit`.
+    /// Takes `bytes` of a card, unless its use would then exceed `limit`.
     ///
-    /// What a process that has ended held is free again, as on a real card. It is looked for only where it
-    /// matters: a charge that stays below the highest use so far changes no answer.
+    /// Memory of a process that has ended is free again, as on a real card. Ended processes are looked for only
+    /// where it matters: a charge that stays below the highest use so far changes no answer.
     pub fn charge(&self, device: usize, bytes: u64, limit: Option<u64>) -> bool {
         let used = self.word(offset::device_used(device));
         let after = used.load(Ordering::Acquire).saturating_add(bytes);
@@ -204,7 +204,7 @@ impl CardUsage {
         true
     }
 
-    /// Writes down what each process uses now that the card's use is higher than ever.
+    /// Records what each process uses now that the card's use is at a new maximum.
     fn note_shares_of_peak(&self, device: usize) {
         for slot in 0..self.slots_claimed() {
             let used = self
@@ -215,7 +215,7 @@ impl CardUsage {
         }
     }
 
-    /// Gives back what this process had charged.
+    /// Returns bytes that this process had charged.
     pub fn release(&self, device: usize, bytes: u64) {
         self.word(offset::device_used(device))
             .fetch_sub(bytes, Ordering::AcqRel);
@@ -231,7 +231,7 @@ impl CardUsage {
             if process == 0 || process == self.process() || is_ended(process) || is_alive(process) {
                 continue;
             }
-            // Only the one that clears the owner may return the slot's memory.
+            // Only the process that clears the owner may return the slot's memory.
             let mine =
                 owner.compare_exchange(process, u64::MAX, Ordering::AcqRel, Ordering::Relaxed);
             if mine.is_err() {
@@ -251,13 +251,13 @@ impl CardUsage {
     }
 }
 
-/// Whether the number in a slot says that its process has ended, or is being swept for that.
+/// Whether the owner in a slot is a process that has ended, or the slot is being swept.
 fn is_ended(owner: u64) -> bool {
     owner & ENDED != 0
 }
 
-/// The number of this process in a slot: its id, and above it when it started, so that a later process of the
-/// same id is another one.
+/// The number of this process in a slot: its id in the low bits and its start time above them, so that a later
+/// process with the same id is told apart.
 fn own_number() -> u64 {
     let id = std::process::id();
     let started = stat_of(id).ok().and_then(|stat| started_ticks(&stat));
@@ -280,13 +280,12 @@ fn fields_from_state(stat: &str) -> Option<std::str::SplitWhitespace<'_>> {
     Some(rest.split_whitespace())
 }
 
-/// When a process started, in ticks since the machine did.
+/// When a process started, in ticks since boot.
 fn started_ticks(stat: &str) -> Option<u64> {
     fields_from_state(stat)?.nth(19)?.parse().ok()
 }
 
-/// Whether the process still runs. One that has ended but was not yet waited for by its parent no longer
-/// holds anything on a card.
+/// Whether the process still runs. A zombie does not: it no longer holds anything on a card.
 fn is_alive(process: u64) -> bool {
     let id = process_id(process);
     let stat = match stat_of(id) {
@@ -296,13 +295,13 @@ fn is_alive(process: u64) -> bool {
     is_alive_by(&stat, process)
 }
 
-/// Whether a `stat` line under the process's id is that of the process itself, and says that it runs.
+/// Whether the `stat` line found under a process's id belongs to that process and says that it runs.
 fn is_alive_by(stat: &str, process: u64) -> bool {
     let state = fields_from_state(stat).and_then(|mut fields| fields.next());
     let has_ended = state.is_some_and(|state| matches!(state, "Z" | "X"));
     let is_another = started_ticks(stat).is_some_and(|started| {
         let number = numbered(process_id(process), started);
-        // Without a start time of its own, only the id is known.
+        // Without a recorded start time, only the id can be compared.
         process >> PROCESS_ID_BITS != 0 && number != process
     });
     !has_ended && !is_another
@@ -316,7 +315,7 @@ mod tests {
     };
     use std::process::{Child, Command, Stdio};
 
-    /// A process that holds this much of the first card, until it is ended.
+    /// A process that holds this much of the first card until it is killed.
     fn holding(run_dir: &Path, bytes: u64) -> Child {
         let child = Command::new("sleep")
             .arg("600")
@@ -363,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_one_after_the_other_take_turns_also_where_they_were_killed() {
+    fn consecutive_processes_each_find_the_card_free_even_after_a_kill() {
         let folder = run_dir();
         for bytes in [100, 300, 200] {
             end(holding(folder.path(), bytes));
@@ -380,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_that_ended_held_does_not_raise_the_peak_of_one_that_goes_on() {
+    fn memory_of_an_ended_process_does_not_raise_the_peak_of_a_running_one() {
         let folder = run_dir();
         let own = CardUsage::open(folder.path()).expect("a usage file");
         assert!(own.charge(0, 50, None));

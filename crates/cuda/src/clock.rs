@@ -1,15 +1,15 @@
-//! The host's and the cards' clocks: when work on streams is finished, and what events measure.
+//! The host's and the cards' clocks: when work on streams finishes, and what events measure.
 //!
-//! The rules are those of [`Timeline`]; here are the durations, and what each thread has seen.
+//! [`Timeline`] has the rules; this file has the durations, and what each thread has seen.
 //!
-//! Programs that measure kernels decide by what they measure: Inductor's decisions (whether to pad a
-//! matrix product, how often to repeat a measurement) change how much memory is used. So every
-//! kernel takes the same time, and a half-precision product that the card's matrix units cannot read
-//! in whole vectors several times that, which is what makes padding worth it on a real card.
+//! Programs that time kernels act on the result: Inductor's decisions (whether to pad a matrix
+//! product, how often to repeat a measurement) change how much memory is used. So every kernel takes
+//! the same time, except that a half-precision product that the card's matrix units cannot read in
+//! whole vectors takes several times as long, which is what makes padding worth it on a real card.
 //!
-//! The host is fast and the card is slow: the host is ahead of the card by as much as it ever is on
-//! a real machine, until it waits. Where timing decides how much memory is held, that is the case in
-//! which it is the most.
+//! The host is fast and the card is slow: until it waits, the host is as far ahead of the card as it
+//! ever gets on a real machine. Where timing decides how much memory is held, this is the case that
+//! holds the most.
 
 use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,25 +18,25 @@ use ghostgpu_device::{Order, StreamKey, Time, Timeline};
 
 const MICROSECOND: Time = 1000;
 
-/// What one kernel takes.
+/// How long one kernel takes.
 pub const KERNEL: Time = 10 * MICROSECOND;
 
-/// What a product takes that cannot use the matrix units well.
+/// How long a product takes that cannot use the matrix units well.
 pub const UNALIGNED_PRODUCT: Time = 8 * KERNEL;
 
-/// What it takes the host to hand in work.
+/// How long it takes the host to submit work.
 const SUBMISSION: Time = 2 * MICROSECOND;
 
-/// What it takes the host to get memory from the driver.
+/// How long it takes the host to get memory from the driver.
 const ALLOCATION: Time = 100 * MICROSECOND;
 
-/// What it takes the host to hear that something is not finished yet.
+/// How long an unsuccessful poll takes the host.
 const POLL: Time = MICROSECOND;
 
 /// Copies between host and card, and within a card.
 const HOST_LINK_BYTES_PER_MICROSECOND: u64 = 25_000;
 const CARD_BYTES_PER_MICROSECOND: u64 = 1_000_000;
-/// Collectives between cards of one machine without a link of their own: slow, as they ever are there.
+/// Collectives between cards of one machine, without NVLink: the slow case.
 const CARDS_LINK_BYTES_PER_MICROSECOND: u64 = 20_000;
 
 static TIMELINE: Mutex<Timeline> = Mutex::new(Timeline::new());
@@ -45,12 +45,12 @@ fn timeline() -> MutexGuard<'static, Timeline> {
     TIMELINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a thread knows that polls for the end of work.
+/// The state of a thread that polls for the end of work.
 #[derive(Clone, Copy)]
 struct Polling {
-    /// How far it has seen the time go while it did nothing else.
+    /// The time that the thread has reached by polling alone.
     seen: Time,
-    /// The host's clock at its last poll, and how often in a row it heard that work is not finished.
+    /// The host's clock at its last poll, and how many polls in a row found work unfinished.
     host_clock: Time,
     refusals: u32,
     has_submitted: bool,
@@ -62,14 +62,15 @@ thread_local! {
     };
 }
 
-/// A thread that polls again and again without doing anything else sleeps in between, and sleep is not
-/// seen here. So its time passes faster and faster from then on. PyTorch's allocator polls with each
-/// request, between which there is work: that must not pass the time.
+/// After this many polls in a row, a thread's time passes faster and faster: a thread that only polls
+/// sleeps in between, which is not visible here. PyTorch's allocator polls at each request, with work
+/// in between, and must not advance time by that.
 const PATIENCE: u32 = 200;
-/// A thread that only watches, such as that of NCCL's process group, sleeps between all its polls.
+/// The same for a thread that only watches, such as the watchdog of NCCL's process group, which sleeps
+/// between all its polls.
 const PATIENCE_OF_WATCHERS: u32 = 3;
 
-/// How much further a poll that was in vain takes its thread.
+/// How far an unsuccessful poll advances its thread's time.
 fn step_after(refusals: u32, has_submitted: bool) -> Time {
     let patience = if has_submitted {
         PATIENCE
@@ -81,8 +82,8 @@ fn step_after(refusals: u32, has_submitted: bool) -> Time {
 
 /// Whether the calling thread sees that what ends at `time` is finished.
 ///
-/// Polls pass the time of their own thread alone: a watching thread polls as often as the machine
-/// lets it, and must not decide what others see.
+/// Polls advance only their own thread's time: a watchdog polls as often as the machine lets it, and
+/// must not decide what other threads see.
 pub fn is_past(time: Time) -> bool {
     let host_clock = timeline().now();
     let mut polling = POLLING.get();
@@ -102,7 +103,7 @@ pub fn is_past(time: Time) -> bool {
     is_past
 }
 
-/// The timeline, with the host's clock at least where the calling thread has seen it, unless that
+/// The timeline, with the host's clock advanced to what the calling thread has seen, unless that
 /// thread only watches.
 fn acting() -> MutexGuard<'static, Timeline> {
     let mut timeline = timeline();
@@ -113,7 +114,7 @@ fn acting() -> MutexGuard<'static, Timeline> {
     timeline
 }
 
-/// Hands in work that takes so long.
+/// Submits work of this duration to a stream.
 pub fn submit(stream: StreamKey, order: Order, duration: Time) {
     let mut timeline = acting();
     timeline.submit(stream, order, duration);
@@ -123,7 +124,7 @@ pub fn submit(stream: StreamKey, order: Order, duration: Time) {
     POLLING.set(polling);
 }
 
-/// When everything that was handed to a stream is finished; now, if it is already.
+/// When everything submitted to a stream finishes; now, if it already has.
 pub fn end_of(stream: StreamKey, order: Order) -> Time {
     let timeline = acting();
     timeline.end_of(stream, order).max(timeline.now())
@@ -133,7 +134,7 @@ pub fn stream_waits_until(stream: StreamKey, order: Order, time: Time) {
     acting().stream_waits_until(stream, order, time);
 }
 
-/// The host waits for what is finished at this time.
+/// The host waits until this time.
 pub fn wait_until(time: Time) {
     acting().host_waits_until(time);
 }
@@ -145,7 +146,7 @@ pub fn wait_for_device(device: i32) {
     timeline.host_waits_until(end);
 }
 
-/// The host gets memory from the driver, or gives it back.
+/// The host allocates memory from the driver, or frees it.
 pub fn allocate() {
     acting().host_works(ALLOCATION);
 }
@@ -166,7 +167,7 @@ pub fn copy_between_cards(bytes: usize) -> Time {
     bytes as u64 * MICROSECOND / CARDS_LINK_BYTES_PER_MICROSECOND + 5 * MICROSECOND
 }
 
-/// What a kernel takes that waits for so many cycles of a card's clock.
+/// How long a kernel takes that waits for this many cycles of a card's clock.
 pub fn cycles(count: i64, clock_khz: u32) -> Time {
     const NANOSECONDS_PER_SECOND: u128 = 1_000_000_000;
     let hertz = u128::from(clock_khz.max(1)) * 1000;
@@ -177,7 +178,7 @@ pub fn cycles(count: i64, clock_khz: u32) -> Time {
 /// Milliseconds between two times. Never zero: programs divide by it.
 pub fn elapsed_ms(start: Time, end: Time) -> f32 {
     let microseconds = (end.saturating_sub(start) / MICROSECOND).max(1);
-    // A float holds whole microseconds of some seconds exactly; more is not asked for.
+    // An `f32` holds whole microseconds of some seconds exactly, which is precise enough.
     #[allow(clippy::cast_precision_loss)]
     let milliseconds = microseconds as f32 / 1000.0;
     milliseconds
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_polls_sees_the_end_soon_and_who_works_in_between_does_not() {
+    fn time_passes_for_a_thread_that_only_polls_but_not_for_one_that_works_in_between() {
         let polls_until = |end: Time, has_submitted: bool| {
             let mut seen = 0;
             (1..)

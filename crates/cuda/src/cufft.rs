@@ -32,7 +32,7 @@ pub unsafe extern "C" fn cufftCreate(plan: *mut c_int) -> i32 {
     SUCCESS
 }
 
-/// Reports whether there is such a plan, after running `action` on it.
+/// Runs `action` on a plan's handle; `INVALID_PLAN` if it does not find the plan.
 fn with_plan(plan: c_int, action: impl FnOnce(usize) -> bool) -> i32 {
     let is_known = usize::try_from(plan).is_ok_and(action);
     if is_known { SUCCESS } else { INVALID_PLAN }

@@ -1,7 +1,7 @@
 //! CUPTI, the profiling interface: refused, without stopping the script.
 //!
-//! Nothing runs on a virtual card, so there is nothing to time. PyTorch's profiler meets the error
-//! when it subscribes, says that CUDA activities will be missing, and goes on with the CPU's.
+//! Nothing runs on a virtual card, so there is nothing to time. PyTorch's profiler gets the error
+//! when it subscribes, warns that CUDA activities will be missing, and continues with those of the CPU.
 //!
 //! Declarations written from NVIDIA's public documentation "CUPTI", release 13.0.
 
@@ -14,7 +14,7 @@ const NOT_SUPPORTED: i32 = 27;
 /// `CUPTI_ERROR_INVALID_PARAMETER`.
 const INVALID_PARAMETER: i32 = 1;
 
-/// Defines exported functions that answer "not supported" and leave it to the caller to go on.
+/// Defines exported functions that return "not supported"; the caller decides whether to continue.
 macro_rules! not_supported {
     ($($name:ident),+ $(,)?) => {
         $(

@@ -1,7 +1,7 @@
-//! Declaring functions whose only results are values in device memory, with their real parameters.
+//! Declares functions whose only results are values in device memory, with their real parameters.
 //!
-//! Such work is left undone: nobody can read the values except through a copy, and copies from a
-//! virtual card say what they assume. What remains is the call log, which wants the arguments.
+//! Such work is not done: the values can only be read through a copy, and copies from a virtual card
+//! state what they assume. The parameters are there for the call log.
 
 /// Writes a call and its arguments, by name, to the call log.
 #[macro_export]
@@ -24,8 +24,8 @@ macro_rules! log_call {
 /// }
 /// ```
 ///
-/// After `before`, `workspace: name;` says which parameter is memory to work in, and
-/// `records: function(parameter, …);` what is called with the function's name and these of its parameters.
+/// After `before`, `workspace: name;` names the parameter that is the workspace, and
+/// `records: function(parameter, …);` a function to call with the function's name and these parameters.
 #[macro_export]
 macro_rules! device_work {
     (

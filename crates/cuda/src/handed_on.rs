@@ -1,10 +1,10 @@
-//! Bytes that go to the card and straight back, with nothing but copies in between.
+//! Bytes that go to the card and straight back, with only copies and collectives in between.
 //!
 //! `DistributedDataParallel` agrees with the other ranks on shapes and buckets that way, in C++: a
-//! copy to the card, a collective, and a copy back. With one rank the answer is what was sent; with
-//! several it follows from what all of them sent ([`Coming`]). It is kept here until anything runs
-//! that might write to the card, so that no old content can be mistaken for new; all other reads are
-//! zeros, as ever.
+//! copy to the card, a collective, and a copy back. With one rank the result is what was sent; with
+//! several it follows from what all of them sent ([`Coming`]). The bytes are kept here until anything
+//! runs that might write to the card, so that old content cannot be mistaken for new; all other reads
+//! return zeros.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,23 +13,23 @@ use std::sync::{Arc, Mutex};
 /// Larger copies are data, not agreements.
 pub const MAX_BYTES: usize = 64 << 10;
 
-/// Copies kept at a time; an agreement takes two, and one more for each rank, of which there may be thousands.
+/// How many copies are kept at a time. An agreement takes two plus one per rank, and there may be thousands of ranks.
 const MAX_COPIES: usize = 1 << 13;
 
-/// The result of a collective, which others have to contribute to.
+/// The result of a collective to which other ranks contribute.
 pub trait Coming: Send + Sync {
-    /// Waits for it. None if not everybody knows what it sends.
+    /// Waits for the result. `None` if a rank does not know what it sends.
     fn arrive(&self) -> Option<Vec<u8>>;
 }
 
 #[derive(Clone)]
 enum Bytes {
     Here(Vec<u8>),
-    /// A part of what is to come, from this byte on.
+    /// The part of a collective's result that starts at this byte.
     Coming(Arc<dyn Coming>, usize),
 }
 
-/// What lies at an address of the card.
+/// The known content at an address of the card.
 struct Content {
     address: u64,
     length: usize,
@@ -59,7 +59,7 @@ impl Content {
 
 static CONTENTS: Mutex<VecDeque<Content>> = Mutex::new(VecDeque::new());
 
-/// Whether there is anything in `CONTENTS`: kernels are launched thousands of times a second.
+/// Whether `CONTENTS` is not empty. Checked at every kernel launch, thousands of times a second.
 static HAS_CONTENTS: AtomicBool = AtomicBool::new(false);
 
 fn insert(content: Content) {
@@ -115,7 +115,7 @@ fn find(address: u64, length: usize) -> Option<Bytes> {
     contents.iter().find_map(|each| each.part(address, length))
 }
 
-/// The host reads from the card: what is known to be there. Waits for other ranks if they have to say.
+/// The host reads from the card: returns the known content, and waits for other ranks if it depends on them.
 pub fn read(address: u64, length: usize) -> Option<Vec<u8>> {
     match find(address, length)? {
         Bytes::Here(bytes) => Some(bytes),
@@ -126,7 +126,7 @@ pub fn read(address: u64, length: usize) -> Option<Vec<u8>> {
     }
 }
 
-/// What is known to be at an address without waiting for anybody.
+/// The content at an address that is known without waiting for other ranks.
 pub fn read_at_once(address: u64, length: usize) -> Option<Vec<u8>> {
     match find(address, length)? {
         Bytes::Here(bytes) => Some(bytes),
@@ -134,7 +134,7 @@ pub fn read_at_once(address: u64, length: usize) -> Option<Vec<u8>> {
     }
 }
 
-/// Something runs on the card, and may write anywhere.
+/// Something runs on the card that may write anywhere.
 pub fn forget_all() {
     if HAS_CONTENTS.swap(false, Ordering::AcqRel)
         && let Ok(mut contents) = CONTENTS.lock()
@@ -147,7 +147,7 @@ pub fn forget_all() {
 mod tests {
     use super::*;
 
-    /// The contents are those of the process: one test at a time.
+    /// The contents are global: these tests run one at a time.
     static ALONE: Mutex<()> = Mutex::new(());
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_contribute_is_asked_for_when_it_is_read() {
+    fn contributions_of_other_ranks_are_fetched_when_they_are_read() {
         struct Gathered;
         impl Coming for Gathered {
             fn arrive(&self) -> Option<Vec<u8>> {

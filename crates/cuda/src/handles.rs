@@ -14,8 +14,8 @@ struct Inner<T> {
 }
 
 impl<T> Handles<T> {
-    /// Handles count up from `first`, which is chosen apart from other kinds so that a mix-up is
-    /// seen, and above the small numbers that CUDA gives a meaning (1 and 2 are default streams).
+    /// Handles count up from `first`. Each kind has its own range, so that a mix-up is noticed, above
+    /// the small numbers that have a meaning in CUDA (1 and 2 are default streams).
     pub const fn starting_at(first: usize) -> Self {
         Self {
             inner: Mutex::new(Inner {

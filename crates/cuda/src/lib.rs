@@ -1,10 +1,10 @@
 //! The stand-in for CUDA: the C interface of the runtime, the driver and their companion libraries,
 //! answered by a virtual card.
 //!
-//! Built as a shared library that is preloaded into the user's process. Its functions take the place
-//! of the real ones by name: kernels do nothing, device memory is addresses and nothing more, and
-//! every answer that steers PyTorch (sizes, capabilities, free memory) is the real card's.
-//! Nothing here opens a real driver.
+//! Built as a shared library that is preloaded into the user's process. Its functions replace the
+//! real ones by name: kernels do nothing, device memory is only addresses, and every answer that
+//! PyTorch's behaviour depends on (sizes, capabilities, free memory) is the real card's. Nothing here
+//! opens a real driver.
 //!
 //! One module per API family. Each exported function is listed in the `ghostgpu-symbols` table as
 //! simulated, harmless or refused.
@@ -47,7 +47,7 @@ mod state;
 mod virtual_device;
 mod work;
 
-/// Stores `value` where a C caller asked for it; callers may pass null for what they do not want.
+/// Stores `value` at a C caller's pointer, which is null for results that it does not want.
 ///
 /// # Safety
 /// `target` is null or valid for a write of `T`.
@@ -58,10 +58,10 @@ pub(crate) unsafe fn write_out<T>(target: *mut T, value: T) {
     }
 }
 
-/// Works with a variable of the calling thread; `None` when the thread is ending and has let go of it.
+/// Accesses a thread-local variable; `None` if the thread is ending and has already dropped it.
 ///
-/// Programs call CUDA while their threads end, from destructors of their own. A panic there would cross
-/// the border to C, and with it end the program.
+/// Programs call CUDA while their threads end, from their own destructors. A panic there would cross
+/// into C and abort the program.
 pub(crate) fn with_threads_own<T, R>(
     variable: &'static std::thread::LocalKey<std::cell::RefCell<T>>,
     work: impl FnOnce(&mut T) -> R,

@@ -1,7 +1,7 @@
 //! Address space for the cards' memory: reserved from the kernel, never backed by anything.
 //!
-//! The reservation keeps the addresses from being used for host memory, and makes the processor
-//! stop a program that reads device memory from the host, as it would with a real card.
+//! The reservation keeps the addresses from being used for host memory, and makes a program fault that
+//! reads device memory from the host, as with a real card.
 
 use ghostgpu_device::{DeviceSheet, PAGE_BYTES};
 

@@ -1,4 +1,4 @@
-//! What the library has to tell the user, written to the run's folder as it happens.
+//! Notes for the user, written to the run folder as things happen.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -11,14 +11,14 @@ use crate::state;
 
 static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Records a sentence on which the answer rests, once per process.
+/// Records an assumption on which the answer rests, once per process.
 pub fn assume(text: &str) {
     write_once(&Note::Assumption {
         text: text.to_owned(),
     });
 }
 
-/// Records that this rank and others cannot go on together; `is_consequence` if another one only ended.
+/// Records that the ranks cannot continue together; `is_consequence` if that is only because another rank ended.
 pub fn ranks_cannot_go_on(text: &str, is_consequence: bool) {
     write_once(&Note::Ranks {
         text: text.to_owned(),
@@ -34,7 +34,7 @@ pub fn is_rank(rank: u32) {
     });
 }
 
-/// Records that a function was called which is not simulated, once per process.
+/// Records a call of a function that is not simulated, once per process.
 pub fn refused(library: &str, function: &str) {
     write_once(&Note::Refused {
         function: function.to_owned(),
@@ -56,7 +56,7 @@ fn write_once(note: &Note) {
     append(&(line + "\n"));
 }
 
-/// Repeats what was said so far, in the folder of the run that this process has moved to.
+/// Writes all notes so far again, into the folder of the run that this process has moved to.
 pub fn say_again() {
     let Ok(said) = SAID.lock() else { return };
     let lines: String = said.iter().map(|line| format!("{line}\n")).collect();
@@ -65,7 +65,7 @@ pub fn say_again() {
     }
 }
 
-/// A note that cannot be written is lost; the script's own run must not suffer for it.
+/// A note that cannot be written is lost: it must not disturb the script.
 fn append(lines: &str) {
     let Some(run_dir) = state::run_dir() else {
         return;

@@ -19,7 +19,7 @@ macro_rules! passed_on {
     ($($name:ident($($argument:ident: $type:ty),*);)+) => {
         $(
             /// # Safety
-            /// As the documentation of NVRTC demands: the arguments go there unchanged.
+            /// As NVRTC's documentation requires: the arguments are passed on unchanged.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> i32 {
                 log_call!($name $(, $argument)*);

@@ -18,7 +18,7 @@ refused! {
     nvshmemx_putmem_signal_on_stream, nvshmemx_signal_wait_until_on_stream,
 }
 
-/// Addresses that we cannot give.
+/// Defines functions that refuse to return an address.
 macro_rules! refused_addresses {
     ($($name:ident),+ $(,)?) => {
         $(
@@ -49,14 +49,14 @@ pub extern "C" fn nvshmem_selected_device_transport() -> c_int {
     -1
 }
 
-/// `NVSHMEM_STATUS_NOT_INITIALIZED`, which is true.
+/// `NVSHMEM_STATUS_NOT_INITIALIZED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvshmemid_init_status() -> c_int {
     log_call!(nvshmemid_init_status);
     0
 }
 
-/// Nothing was initialised, so there is nothing to end, free or wait for.
+/// Defines functions that do nothing: nothing was initialised, so there is nothing to end, free or wait for.
 macro_rules! nothing_to_do {
     ($($name:ident),+ $(,)?) => {
         $(

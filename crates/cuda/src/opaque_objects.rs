@@ -1,7 +1,7 @@
 //! Objects of the companion libraries that only have to exist: library handles, descriptors, plans.
 //!
-//! Nobody can look into them, and the functions that would give their contents a meaning are either
-//! left undone or refused. What remains is that they are created, told apart, and destroyed once.
+//! Programs cannot look into them, and the functions that would use their contents either do nothing
+//! or are refused. So they only have to be created, told apart, and destroyed once.
 
 use std::ffi::c_void;
 
@@ -10,7 +10,7 @@ use crate::write_out;
 
 static OBJECTS: Handles<()> = Handles::starting_at(0x0B1E_0000_0000);
 
-/// Makes an object and stores its handle. False: there was no place to store it.
+/// Creates an object and stores its handle. False if `target` is null.
 ///
 /// # Safety
 /// `target` points to writable memory for a handle, or is null.
@@ -23,7 +23,7 @@ pub unsafe fn create(target: *mut *mut c_void) -> bool {
     true
 }
 
-/// Ends an object. False: there is none of this handle.
+/// Destroys an object. False if there is none with this handle.
 pub fn destroy(object: *mut c_void) -> bool {
     OBJECTS.remove(object as usize).is_some()
 }

@@ -1,4 +1,4 @@
-//! Copies between host and card. The card holds no values, so what is read back is zero.
+//! Copies between host and card. The card holds no values, so reads return zeros unless something is known.
 
 use std::ffi::c_void;
 
@@ -39,7 +39,7 @@ impl Direction {
     }
 }
 
-/// Copies `bytes` bytes as far as they lie on the host.
+/// Copies `bytes` bytes; only what is on the host is really read or written.
 ///
 /// # Safety
 /// The host side of the copy is valid for `bytes` bytes.
@@ -65,7 +65,7 @@ pub unsafe fn copy(target: *mut c_void, source: *const c_void, bytes: usize, dir
     }
 }
 
-/// Fills host memory with what the card "holds".
+/// Fills host memory with what the card is known to hold, a prepared answer, or zeros.
 ///
 /// # Safety
 /// `target` is valid for writes of `bytes` bytes.

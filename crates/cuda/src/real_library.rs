@@ -1,4 +1,4 @@
-//! Pure functions of the user's own CUDA libraries: versions and compilers, nothing that needs a card.
+//! Calls into the user's own CUDA libraries: versions and compilers, nothing that needs a card.
 //!
 //! PyTorch's libraries are loaded with local scope, so the real ones cannot be found by the search
 //! order of the dynamic linker; they are already in the process, though, and open by name.
@@ -26,8 +26,8 @@ pub fn find_loaded(library_names: &[&CStr], function: &CStr) -> Option<*mut c_vo
 /// The major versions of CUDA whose structures are known.
 const SIMULATED_MAJORS: RangeInclusive<i32> = 12..=13;
 
-/// The major version of the loaded CUDA runtime, if it is one whose structures are not known: they would
-/// be filled in another's layout.
+/// The major version of the loaded CUDA runtime, if its structures are not known: they would be filled in
+/// the layout of another version.
 pub fn unknown_cuda_major() -> Option<i32> {
     let major = cuda_runtime_version() / 1000;
     (!SIMULATED_MAJORS.contains(&major)).then_some(major)
@@ -35,7 +35,7 @@ pub fn unknown_cuda_major() -> Option<i32> {
 
 /// The version of the CUDA runtime that the script's torch was built with (13000 for 13.0).
 pub fn cuda_runtime_version() -> i32 {
-    // The known ones first; then those that must not be taken for one of them.
+    // The known versions first, then others, which must be recognised as unknown.
     const NAMES: [&CStr; 6] = [
         c"libcudart.so.13",
         c"libcudart.so.12",
@@ -57,5 +57,5 @@ pub fn cuda_runtime_version() -> i32 {
     }
 }
 
-/// What to report when only the driver interface is in use.
+/// The version to report if only the driver interface is in use.
 const DEFAULT_RUNTIME_VERSION: i32 = 13_000;

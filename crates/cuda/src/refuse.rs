@@ -1,11 +1,11 @@
-//! Calls that are not simulated: they are named aloud, never answered with made-up data.
+//! Calls that are not simulated: they are reported by name, never answered with made-up data.
 
 use std::ffi::{CString, c_char};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::{call_log, notes};
 
-/// What the agent registers to learn, at the moment of the call, which line of the script made it.
+/// The agent's callback, which finds out which line of the script makes the call.
 pub type RefusalCallback = extern "C" fn(function: *const c_char);
 
 static CALLBACK: AtomicUsize = AtomicUsize::new(0);

@@ -1,4 +1,4 @@
-//! Finding this library's own functions by name, for programs that ask the runtime or the driver for
+//! Finds this library's own functions by name, for programs that ask the runtime or the driver for
 //! functions instead of linking them.
 
 use std::ffi::{CStr, CString, c_void};
@@ -23,7 +23,7 @@ fn own_handle() -> Option<*mut c_void> {
 }
 
 /// Driver functions whose parameters changed, and the CUDA version (1000 × major + 10 × minor) that
-/// brought the form with the suffix `_v2`. The driver exports both forms; a program that asks by name
+/// introduced the form with the suffix `_v2`. The driver exports both forms; a program that asks by name
 /// says which version it was written for, and gets the newest form that is not newer.
 const SECOND_FORMS: [(&str, u32); 19] = [
     ("cuCtxPopCurrent", 4000),
@@ -47,14 +47,14 @@ const SECOND_FORMS: [(&str, u32); 19] = [
     ("cuStreamWriteValue64", 11070),
 ];
 
-/// What a program that names no version is written for.
+/// The version for programs that do not name one.
 pub const NEWEST: u32 = u32::MAX;
 
-/// Whether, and why not, a name is answered.
+/// The result of looking up a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
     Found(*mut c_void),
-    /// There is such a function, but only in a form that is newer than what was asked for.
+    /// There is such a function, but only in a form that is newer than the requested version.
     OnlyNewer,
     Unknown,
 }

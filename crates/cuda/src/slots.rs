@@ -1,19 +1,19 @@
-//! Storage for objects behind handles: found at once, and a handle is never given out twice.
+//! Storage for objects behind handles: lookups take constant time, and a handle is never issued twice.
 //!
-//! PyTorch makes and ends thousands of descriptors a step. Places are used again, so that after the
-//! first step this takes no memory; a count of each place's uses is part of the handle, so that a
-//! stale handle finds nothing.
+//! PyTorch creates and destroys thousands of descriptors per step. Slots are reused, so that nothing is
+//! allocated after the first step; the number of times a slot was used is part of the handle, so that
+//! a stale handle finds nothing.
 
-/// Handles look like addresses, but of pages that are never mapped.
+/// Handles look like addresses of pages that are never mapped.
 const FIRST: usize = 0x1000;
 const STEP: usize = 16;
 
-/// Below these bits of a handle is its place, in them how often the place was used before.
+/// The lower bits of a handle are its slot, the upper bits how often the slot was used before.
 const USES_SHIFT: u32 = 48;
 const PLACE_MASK: usize = (1 << USES_SHIFT) - 1;
 
-/// A place that was used so often is left empty for ever. Handles stay positive as signed numbers,
-/// as those of real objects are.
+/// A slot that was used this often is retired. Handles stay positive as signed numbers, like those of
+/// real objects.
 const MOST_USES: usize = 0x7fff;
 
 pub struct Slots<T> {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handle_is_never_given_out_twice_and_its_place_soon_again() {
+    fn a_handle_is_never_issued_twice_but_its_slot_is_reused() {
         let mut slots = Slots::new();
         let mut seen = HashSet::new();
         for number in 0..3 * MOST_USES {

@@ -72,8 +72,8 @@ fn open_once() -> Option<&'static Room> {
     unsafe { &*ROOM.load(Ordering::Acquire) }.as_ref()
 }
 
-/// Has every forked child open the cards again at its first CUDA call: what its parent holds there
-/// is not its own.
+/// Makes every forked child open the cards again at its first CUDA call: it does not own what its parent
+/// holds there.
 fn watch_for_forks() {
     extern "C" fn begin_in_child() {
         // Atomics only: a lock may be held by a thread that the child does not have.
@@ -92,9 +92,8 @@ fn watch_for_forks() {
 
 /// Opens the cards for this process, at the same addresses as its parent's if it is a forked child.
 ///
-/// A child of a process with a context cannot use a real card. Should it try here, what it allocates
-/// is counted as its own, but no context: its parent's objects may still be destroyed in it, and that
-/// must not cost memory.
+/// A forked child of a process with a context cannot use a real card. If it tries here, its allocations
+/// are counted as its own, but not a context: destroying its parent's objects in it must not cost memory.
 fn open_room(parents: Option<&Room>) -> Option<Room> {
     let path = PathBuf::from(std::env::var_os(SESSION_VARIABLE)?);
     let session = match Session::load(&path) {
@@ -117,7 +116,11 @@ fn open_room(parents: Option<&Room>) -> Option<Room> {
         return None;
     };
     let devices: Vec<VirtualDevice> = match parents {
-        Some(parents) => parents.devices.iter().map(VirtualDevice::anew).collect(),
+        Some(parents) => parents
+            .devices
+            .iter()
+            .map(VirtualDevice::for_forked_child)
+            .collect(),
         None => session
             .devices
             .iter()
@@ -151,8 +154,8 @@ pub fn run_dir() -> Option<PathBuf> {
     other_run_dir().or_else(|| Some(session()?.run_dir.clone()))
 }
 
-/// Moves this process, a forked copy of the script, into a run of its own, with everything it holds
-/// on the cards. False if that run's folder cannot be used, or if the copy has used the cards before.
+/// Moves this process, a fork of the script, into its own run, with everything it holds on the cards.
+/// False if that run's folder cannot be used, or if the fork has already used the cards.
 pub fn continue_in(run_dir: PathBuf) -> bool {
     if HAS_LEFT_PARENT.load(Ordering::Acquire) {
         return false;
@@ -168,8 +171,8 @@ pub fn continue_in(run_dir: PathBuf) -> bool {
     is_moved
 }
 
-/// Has this process, a forked copy of a script that had not used the cards yet, begin in the run whose session the
-/// environment names now. False if the cards were used before the copy was made, or in it.
+/// Starts this process, a copy of a script that had not used the cards yet, in the run whose session the environment
+/// now names. False if the cards were used before the copy was made, or in it.
 pub fn reopen_session() -> bool {
     if HAS_LEFT_PARENT.load(Ordering::Acquire) {
         return false;
@@ -177,7 +180,7 @@ pub fn reopen_session() -> bool {
     // SAFETY: a room is leaked when it is opened.
     let parents = unsafe { PARENTS_ROOM.load(Ordering::Acquire).as_ref() };
     let Some(parents) = parents.and_then(Option::as_ref) else {
-        return true; // nobody asked for the cards yet
+        return true; // the cards have not been opened yet
     };
     if parents.devices.iter().any(VirtualDevice::has_context) {
         return false;
@@ -216,7 +219,7 @@ pub fn visible_count() -> usize {
     room().map_or(0, |room| room.visible().len())
 }
 
-/// The card that this process knows under that number.
+/// The card that has this number in this process.
 pub fn visible_device(index: i32) -> Option<&'static VirtualDevice> {
     let room = room()?;
     let ordinal = *room.visible().get(usize::try_from(index).ok()?)?;
@@ -245,7 +248,7 @@ pub fn current_sheet() -> Option<&'static DeviceSheet> {
     current_device().map(|device| &device.sheet)
 }
 
-/// The current device, with its context made if it was not there yet.
+/// The current device; creates its context if it has none yet.
 pub fn current_with_context() -> Option<&'static VirtualDevice> {
     let device = current_device()?;
     device.ensure_context();
@@ -277,14 +280,14 @@ pub fn note_dnn_use() {
     }
 }
 
-/// The first cuSOLVER handle brings its code and buffers onto the card.
+/// The first cuSOLVER handle loads cuSOLVER's code and buffers onto the card.
 pub fn note_solver_use() {
     if let Some(device) = current_with_context() {
         device.note_solver_use();
     }
 }
 
-/// The first cuFFT plan brings its code onto the card.
+/// The first cuFFT plan loads cuFFT's code onto the card.
 pub fn note_transform_use() {
     if let Some(device) = current_with_context() {
         device.note_transform_use();
@@ -320,11 +323,11 @@ pub fn set_code_architectures(mut numbers: Vec<u32>) {
     }
 }
 
-/// The architecture of the code that a kernel of the installed torch runs as on this card: the
-/// newest one of the same major version that is not newer than the card, or else the newest older one.
+/// The architecture of the code that the installed torch would run on this card: the newest of the same
+/// major version that is not newer than the card, otherwise the newest older one.
 ///
-/// A card that is older than all code gets the oldest: it could not run it, which the command line
-/// says, but its memory is still asked about.
+/// A card that is older than all code gets the oldest: it cannot run it, which the command line reports,
+/// but its memory can still be rehearsed.
 pub fn code_architecture(capability: Capability) -> u32 {
     let own = capability.as_arch_number();
     let Ok(known) = CODE_ARCHITECTURES.read() else {

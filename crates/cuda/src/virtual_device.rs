@@ -61,8 +61,8 @@ impl VirtualDevice {
         }
     }
 
-    /// The same card for a forked child: at the same addresses, and empty.
-    pub fn anew(&self) -> Self {
+    /// The same card for a forked child: at the same addresses, but empty.
+    pub fn for_forked_child(&self) -> Self {
         let inherited = |flag: &AtomicBool| AtomicBool::new(flag.load(Ordering::Acquire));
         Self {
             has_context: inherited(&self.has_context),
@@ -90,7 +90,7 @@ impl VirtualDevice {
     }
 
     pub fn memory(&self) -> MutexGuard<'_, CardMemory> {
-        // A panic while holding the lock is a bug of ours; the books are still the best we have.
+        // A panic while holding the lock is our bug; the accounting is still the best there is.
         self.memory
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -111,7 +111,7 @@ impl VirtualDevice {
         state::usage().map_or(0, |usage| usage.peak_bytes(self.ordinal))
     }
 
-    /// What each process of the run uses on this card, as NVML tells it: (process number, bytes).
+    /// What each process of the run uses on this card, as NVML reports it: (process id, bytes).
     pub fn used_by_process(&self) -> Vec<(u32, u64)> {
         let Some(usage) = state::usage() else {
             return Vec::new();
@@ -137,7 +137,7 @@ impl VirtualDevice {
         self.charge_once(&self.has_context, self.sheet.overhead.context_bytes);
     }
 
-    /// The first launch makes the context larger; which kernel it is does not matter.
+    /// The first kernel launch makes the context larger, whichever kernel it is.
     pub fn note_kernel_use(&self) {
         handed_on::forget_all();
         self.ensure_context();
@@ -162,21 +162,21 @@ impl VirtualDevice {
         self.charge_once(&self.has_dnn, self.sheet.overhead.dnn_code_bytes);
     }
 
-    /// A plan for a convolution loads that code before it runs, and the first page of it lies before the workspace that
-    /// the plan is then given; where the rest comes to lie depends on the kernels that follow, and is not known. Plans
-    /// for attention take no such page.
+    /// A plan for a convolution loads cuDNN's code before it runs, and the first page of it is allocated before the
+    /// plan's workspace. Where the rest goes depends on the kernels that follow, and is not known. Plans for attention
+    /// take no such page.
     pub fn note_convolution_plan(&self) {
         if self.charge_once(&self.has_dnn, self.sheet.overhead.dnn_code_bytes) {
             self.take_addresses_for_library(PAGE_BYTES);
         }
     }
 
-    /// The first cuSOLVER handle brings its code and buffers onto the card.
+    /// The first cuSOLVER handle loads cuSOLVER's code and buffers onto the card.
     pub fn note_solver_use(&self) {
         self.charge_once(&self.has_solver, self.sheet.overhead.solver_bytes);
     }
 
-    /// The first cuFFT plan brings its code onto the card.
+    /// The first cuFFT plan loads cuFFT's code onto the card.
     pub fn note_transform_use(&self) {
         self.charge_once(&self.has_transforms, self.sheet.overhead.transform_bytes);
     }
@@ -184,7 +184,7 @@ impl VirtualDevice {
     /// Charges overhead the first time only. It is charged even when the card is full: the real
     /// driver would fail here with an error that PyTorch cannot recover from, and the user is
     /// better served by the out-of-memory error that follows.
-    /// True when it was the first time.
+    /// Returns whether it was the first time.
     fn charge_once(&self, flag: &AtomicBool, bytes: u64) -> bool {
         if flag.load(Ordering::Acquire) || flag.swap(true, Ordering::AcqRel) {
             return false;
@@ -209,7 +209,7 @@ impl VirtualDevice {
         }
     }
 
-    /// What a library took has been charged; it lies somewhere, too, and replays must know.
+    /// Takes addresses for library memory that has been charged, and logs it for replays.
     fn take_addresses_for_library(&self, bytes: u64) {
         self.memory().note_library_memory(bytes);
         observer::write(LogEntry::LibraryMemory {

@@ -1,8 +1,7 @@
 //! The stand-in library exports exactly the CUDA functions of the `ghostgpu-symbols` table.
 //!
 //! A listed function that is missing would fall through to the real library and from there to a
-//! real card; an exported one that is not listed would be simulated without anybody having decided
-//! how.
+//! real card; an exported one that is not listed would be simulated without a decision how.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -36,8 +35,8 @@ fn every_exported_cuda_function_is_in_the_table() {
     );
 }
 
-/// The linker matches a versioned import with an unversioned export, but never the other way round:
-/// nothing but plain names may leave the library, and no Rust symbol with them.
+/// The linker matches a versioned import with an unversioned export, but never the other way round: the
+/// library may export only plain names, and no Rust symbols.
 #[test]
 fn nothing_is_exported_but_cuda_and_the_agents_functions() {
     let foreign: Vec<String> = exported_symbols()

@@ -1,4 +1,4 @@
-//! Calls from a thread that is ending: its variables are gone, and the program must go on.
+//! Calls from a thread that is ending: its thread-local variables are gone, and the program must survive.
 
 mod common;
 
@@ -75,7 +75,7 @@ fn call(name: &str, arguments: [usize; 5]) {
     function(a, b, c, d, e);
 }
 
-/// NVTX's side of the agreement: places for functions, of which the library fills some.
+/// NVTX's side of the interface: slots for functions, some of which the library fills.
 static PUSH: AtomicUsize = AtomicUsize::new(0);
 static POP: AtomicUsize = AtomicUsize::new(0);
 

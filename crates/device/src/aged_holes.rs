@@ -1,9 +1,9 @@
-//! The free parts of an address range, neighbours merged, in the order of their age.
+//! The free parts of an address range, neighbours merged, ordered by age.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Like [`Holes`](crate::holes::Holes), except that of several equal holes the oldest is chosen: a hole is as old as
-/// its last change.
+/// Like [`Holes`](crate::holes::Holes), except that the oldest of several equal holes is chosen. A hole's age counts
+/// from its last change.
 #[derive(Debug, Default)]
 pub struct AgedHoles {
     /// Start to length and number.
@@ -71,7 +71,7 @@ mod tests {
     use super::AgedHoles;
 
     #[test]
-    fn of_equal_holes_the_oldest_is_taken_and_a_change_makes_a_hole_young() {
+    fn the_oldest_of_equal_holes_is_taken_and_a_change_makes_a_hole_young() {
         let mut holes = AgedHoles::default();
         holes.open(300, 10);
         holes.open(100, 10);

@@ -2,21 +2,21 @@
 //!
 //! The numbers are those of the table "Technical Specifications per Compute Capability" in the
 //! CUDA C++ Programming Guide (release 13 for 7.5 and later, release 12 for what it dropped). The
-//! guide has no columns of their own for 10.3 and 12.1, which are taken to be like 10.0 and 12.0.
+//! guide has no columns for 10.3 and 12.1, which are assumed to be like 10.0 and 12.0.
 //! The rows 7.5 and 9.0 were also read from cards through `cudaGetDeviceProperties`.
 
 use crate::Capability;
 
 const KIB: u32 = 1024;
 
-/// Registers of 32 bits on a multiprocessor, and the most that one block can have. The same on
-/// every capability in the table.
+/// 32-bit registers of a multiprocessor, and the most that one block can have. The same on every
+/// capability in the table.
 pub const REGISTERS_PER_MULTIPROCESSOR: u32 = 65_536;
 
 /// Shared memory that a block gets without opting in to more. The same on every capability.
 pub const SHARED_MEMORY_PER_BLOCK_BYTES: u32 = 48 * KIB;
 
-/// The limits of one multiprocessor, which its compute capability alone decides.
+/// The limits of one multiprocessor, which depend only on its compute capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Architecture {
@@ -40,7 +40,7 @@ impl Architecture {
             .find(|architecture| architecture.capability == capability)
     }
 
-    /// All known ones, oldest first.
+    /// All known architectures, oldest first.
     pub fn all() -> &'static [Self] {
         ARCHITECTURES
     }
@@ -48,8 +48,8 @@ impl Architecture {
     /// How much of a second-level cache of this size can be set aside for persisting accesses.
     ///
     /// Five eighths on the capabilities of HBM boards (an H200 answers 39,321,600 of 62,914,560)
-    /// and eleven sixteenths on the others (an RTX 4090 answers 51,904,512 of 75,497,472); before
-    /// 8.0 there is no such thing.
+    /// and eleven sixteenths on the others (an RTX 4090 answers 51,904,512 of 75,497,472). Cards
+    /// before 8.0 cannot do it.
     pub fn persisting_l2_cache_max_bytes(&self, l2_cache_bytes: u32) -> u32 {
         match (self.capability.major, self.capability.minor) {
             (..=7, _) => 0,
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn every_capability_stands_once_and_in_order() {
+    fn every_capability_is_listed_once_and_in_order() {
         assert!(Architecture::all().is_sorted_by(|a, b| a.capability < b.capability));
     }
 

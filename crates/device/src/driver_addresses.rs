@@ -17,10 +17,10 @@
 //! * cuBLAS and cuDNN get their addresses in the same way.
 //!
 //! In a training process the real driver also finds gaps that the host's own memory left above the context. Each
-//! thread with a heap leaves one, so they depend on the machine's cores, and on what ran before. The same script
-//! has several layouts: of the recorded cases most lie as in [`HostLayout::Packed`], and nearly all others as in
-//! one of the two others. A rehearsal always has the first, so that it gives the same answer everywhere; the
-//! others are there to ask whether the answer depends on it.
+//! thread with a heap leaves one, so they depend on the machine's cores and on what ran before. The same script
+//! can have several layouts: most recorded cases match [`HostLayout::Packed`], and nearly all others match one of
+//! the other two. A rehearsal always uses the first, so that it gives the same answer everywhere; the others serve
+//! to check whether the answer depends on the layout.
 
 use std::collections::BTreeMap;
 
@@ -31,29 +31,29 @@ const CHUNK_BYTES: u64 = 32 << 20;
 
 /// What lies between the two chunks that a context makes.
 const BETWEEN_CONTEXT_CHUNKS_BYTES: u64 = 64 << 20;
-/// The upper chunk of the context: what is used of it.
+/// How much of the context's upper chunk is in use.
 const UPPER_CHUNK_USED_BYTES: u64 = 8 << 20;
 
-/// What every context has, however small the card: no part of it moves.
+/// The part of every context that does not depend on the card and does not move.
 const CONTEXT_FIXED_BYTES: u64 = 35 << 20;
 
-/// What glibc reserves for the heap of a thread, at a multiple of this size: so much is left below it.
+/// What glibc reserves for the heap of a thread, aligned to this size. A gap of the same size remains below it.
 const THREAD_HEAP_BYTES: u64 = 64 << 20;
 
 /// Where the host's own memory leaves room above the context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostLayout {
-    /// Nowhere.
+    /// There are no gaps.
     #[default]
     Packed,
-    /// Below the heap of each of many threads: room for a small chunk.
+    /// A gap below the heap of each of many threads, with room for a small chunk.
     ThreadHeaps,
-    /// In one place, where large tensors of the host were: room for several chunks.
+    /// One gap, where large host tensors were, with room for several chunks.
     WideGap,
 }
 
 impl HostLayout {
-    /// The one of a rehearsal first.
+    /// All layouts, the one that rehearsals use first.
     pub const ALL: [Self; 3] = [Self::Packed, Self::ThreadHeaps, Self::WideGap];
 
     /// The gaps, the lowest first.
@@ -86,7 +86,7 @@ struct Chunk {
 }
 
 impl DriverAddresses {
-    /// Addresses from the `bytes` bytes from `start` on, of which the movable part of a context takes
+    /// Addresses in the `bytes` bytes starting at `start`, of which the movable part of a context takes
     /// `context_bytes`.
     pub fn new(start: u64, bytes: u64, context_bytes: u64, layout: HostLayout) -> Self {
         let context_bytes = context_bytes / PAGE_BYTES * PAGE_BYTES;
@@ -125,12 +125,12 @@ impl DriverAddresses {
 
     /// The same on a card whose context takes `context_bytes` in all.
     pub fn on_card(start: u64, bytes: u64, context_bytes: u64, layout: HostLayout) -> Self {
-        // Of what grows with the card, the piece that the first kernel replaces is 27/32 (H200: 434,110,464 bytes).
+        // The piece that the first kernel replaces is 27/32 of what grows with the card (H200: 434,110,464 bytes).
         let movable_bytes = context_bytes.saturating_sub(CONTEXT_FIXED_BYTES) / 32 * 27;
         Self::new(start, bytes, movable_bytes, layout)
     }
 
-    /// Takes addresses for what is never given back.
+    /// Takes addresses that are never given back.
     fn occupy(&mut self, start: u64, bytes: u64) {
         let holes = Holes::default();
         let age = 0;

@@ -1,15 +1,15 @@
-//! Allocations that fail although there is memory: for tests of programs that survive this.
+//! Allocations that fail although there is memory, to test programs that survive such failures.
 //!
-//! Which ones fail follows from a seed. A failure lasts for several requests, because PyTorch frees
-//! its cache and asks again before it gives up.
+//! A seed determines which ones fail. A failure lasts for several requests, because PyTorch frees
+//! its cache and retries before it gives up.
 
-/// Says of each request for memory whether it fails.
+/// Decides for each request for memory whether it fails.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AllocationFaults {
     probability: f64,
     /// Requests that fail in a row.
     length: u32,
-    /// Requests that never fail, at the beginning.
+    /// How many requests at the beginning never fail.
     after: u64,
     state: u64,
     requests: u64,
@@ -62,7 +62,7 @@ impl AllocationFaults {
         fails
     }
 
-    /// A number from 0 to 1, of the generator SplitMix64.
+    /// A number from 0 to 1, drawn with SplitMix64.
     fn draw(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;

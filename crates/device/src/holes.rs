@@ -9,7 +9,7 @@ pub struct Holes {
 }
 
 impl Holes {
-    /// One hole of `len` addresses from `start` on.
+    /// One hole of `len` addresses starting at `start`.
     pub fn one(start: u64, len: u64) -> Self {
         let mut holes = Self::default();
         if len > 0 {
@@ -36,7 +36,7 @@ impl Holes {
             .map(|(start, _)| start)
     }
 
-    /// Takes the addresses from `address` on, if a single hole contains all of them.
+    /// Takes `len` addresses starting at `address` if a single hole contains all of them; returns whether it did.
     pub fn fill(&mut self, address: u64, len: u64) -> bool {
         let Some((&start, &hole)) = self.by_start.range(..=address).next_back() else {
             return false;

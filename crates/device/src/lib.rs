@@ -1,6 +1,5 @@
-//! The virtual card itself: what it is called, what it can do, how much memory it has.
+//! The virtual card: its data sheet, its memory accounting, and when work on its streams finishes.
 //!
-//! A card's name goes in; its data sheet, its memory accounting, its streams and events come out.
 //! The crate is pure: it knows no C, no Python, and no files but its own catalogue.
 //!
 //! [`Catalogue`] holds the cards; [`Catalogue::find`] takes what a user typed and gives a [`Card`],

@@ -1,4 +1,4 @@
-//! Finds a card by the name that people type, with suggestions when there is none.
+//! Finds a card by the name that people type, and suggests cards if there is none of that name.
 
 use std::collections::BTreeMap;
 
@@ -221,7 +221,7 @@ fn nearest(wanted: &str, cards: &[Card]) -> Vec<String> {
         .collect()
 }
 
-/// Writes letters that pass for digits as those digits, so that `3o60` is next to 3060.
+/// Replaces letters that look like digits by those digits, so that `3o60` is close to 3060.
 fn with_lookalikes_folded(key: &str) -> String {
     key.chars()
         .map(|letter| match letter {
@@ -232,12 +232,12 @@ fn with_lookalikes_folded(key: &str) -> String {
         .collect()
 }
 
-/// What it costs to add or remove a letter, or to swap two neighbours: slips of the hand.
+/// The cost of adding or removing a letter, or swapping two neighbours: the usual typing errors.
 const SLIP: usize = 2;
-/// What it costs to replace a letter by another, which people do less often.
+/// The cost of replacing a letter by another, a less common error.
 const REPLACEMENT: usize = 3;
 
-/// What it costs to get from one text to the other by adding, removing, swapping and replacing letters.
+/// The cost of turning one text into the other by adding, removing, swapping and replacing letters.
 fn edit_distance(from: &str, to: &str) -> usize {
     let from: Vec<char> = from.chars().collect();
     let to: Vec<char> = to.chars().collect();

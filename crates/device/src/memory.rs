@@ -1,6 +1,6 @@
-//! The memory of one card as one process sees it: who holds which addresses, and what they cost.
+//! The memory of one card as one process sees it: which addresses are taken, and what they cost.
 //!
-//! No byte is ever stored. A [`CardMemory`] deals in addresses; what an allocation costs is charged
+//! No byte is ever stored. A [`CardMemory`] manages addresses; the cost of an allocation is charged
 //! to a [`Budget`], which may be shared with other processes on the same card.
 
 use std::collections::BTreeMap;
@@ -15,9 +15,9 @@ pub const PAGE_BYTES: u64 = 2 << 20;
 /// The alignment the CUDA documentation promises for any allocation.
 const SMALL_ALIGNMENT_BYTES: u64 = 512;
 
-/// What the card still has to give.
+/// The memory that is left on a card.
 pub trait Budget {
-    /// Takes `bytes` of the card, or returns false when it has too little left.
+    /// Takes `bytes` from the card, or returns false if it has too little left.
     fn charge(&self, bytes: u64) -> bool;
     fn release(&self, bytes: u64);
 }
@@ -55,7 +55,7 @@ pub struct CardMemory {
     len: u64,
     /// For allocations: the upper half of the window.
     addresses: DriverAddresses,
-    /// For reservations, which the real driver also keeps apart, at lower addresses.
+    /// For reservations, which the real driver also places separately, at lower addresses.
     reservable: Holes,
     allocations: BTreeMap<u64, u64>,
     /// Pages that small allocations share, by address.
@@ -68,7 +68,7 @@ pub struct CardMemory {
 }
 
 impl CardMemory {
-    /// Memory whose addresses lie in the `len` bytes from `start` on, on a card whose context takes
+    /// Memory with addresses in the `len` bytes starting at `start`, on a card whose context takes
     /// `context_bytes`.
     pub fn new(start: u64, len: u64, context_bytes: u64, layout: HostLayout) -> Self {
         let half = len / 2 / PAGE_BYTES * PAGE_BYTES;
@@ -98,7 +98,7 @@ impl CardMemory {
 
     /// A library took `bytes` for itself, which the caller has charged: only the addresses matter here.
     pub fn note_library_memory(&mut self, bytes: u64) {
-        // It stays as long as the process, so the address need not be kept.
+        // It is never freed, so the address need not be kept.
         let _ = self.addresses.take(bytes.next_multiple_of(PAGE_BYTES));
     }
 
@@ -262,7 +262,7 @@ impl CardMemory {
         Ok(id)
     }
 
-    /// `cuMemRelease`: the memory goes back when it is no longer mapped either.
+    /// `cuMemRelease`: the memory is returned once it is also unmapped.
     pub fn release_physical(
         &mut self,
         id: PhysicalId,
@@ -308,7 +308,7 @@ impl CardMemory {
         Ok(())
     }
 
-    /// `cuMemUnmap`: the range must hold whole mappings.
+    /// `cuMemUnmap`: the range must consist of whole mappings.
     pub fn unmap(
         &mut self,
         address: u64,

@@ -3,16 +3,16 @@
 //! Modelled after recordings of the real one (`ground_truth/h200/driver_pool.csv` and
 //! `driver_pool_busy.csv`, replayed in the tests):
 //!
-//! * Allocations lie in one growing range. Physical memory backs it in granules of 32 MiB, which move to
-//!   where they are needed if no allocation touches them.
-//! * What was freed in a stream is free for that stream at once. Until the card has executed the free it is kept
-//!   apart: it merges only with other such holes of its stream, and its granules cannot move.
-//! * An allocation goes to the smallest such hole of its stream or, if there is none, to the smallest of the others;
-//!   of several equal ones, to the oldest. It starts at the hole's start.
-//! * Once the card has executed them, the frees join the other holes, the newest first.
+//! * Allocations are in one growing range, backed by granules of 32 MiB physical memory. A granule that no allocation
+//!   touches moves to where it is needed.
+//! * Memory freed in a stream can be reused by that stream at once. Until the card has executed the free, its hole is
+//!   pending: it merges only with other pending holes of its stream, and its granules cannot move.
+//! * An allocation goes to the start of the smallest pending hole of its stream that fits or, if there is none, of the
+//!   smallest other hole; of several equal ones, the oldest.
+//! * Once the card has executed the frees, pending holes join the others, the newest first.
 //!
-//! On a real card that is a matter of timing, and the memory held differs from run to run by a few granules. Here the
-//! card executes frees when the host waits for it, like a real card that is always busy.
+//! On a real card, timing decides when that happens, and the memory held differs from run to run by a few granules.
+//! Here, the card executes frees when the host waits for it, like a real card that is always busy.
 
 use std::collections::BTreeMap;
 
@@ -30,19 +30,19 @@ pub struct PoolStatistics {
     pub used_high_bytes: u64,
 }
 
-/// Tells streams apart.
+/// Identifies a stream.
 pub type StreamId = u64;
 
 #[derive(Debug)]
 pub struct StreamOrderedPool {
     start: u64,
-    /// Free for everybody.
+    /// Free for all streams.
     holes: AgedHoles,
     /// Freed in a stream that the host has not waited for since.
     pending: BTreeMap<StreamId, AgedHoles>,
-    /// Address to the bytes asked for.
+    /// Address to requested bytes.
     allocations: BTreeMap<u64, u64>,
-    /// By granule, how many of its bytes are allocated or pending, where there are any.
+    /// Granule to how many of its bytes are allocated or pending; granules without any are left out.
     occupied: BTreeMap<u64, u64>,
     held_granules: u64,
     statistics: PoolStatistics,
@@ -82,7 +82,7 @@ impl StreamOrderedPool {
         (address - start < bytes).then_some((start, bytes))
     }
 
-    /// Forgets the most that was ever reserved, or the most that was ever used.
+    /// Resets the maximum of reserved bytes, or that of used bytes.
     pub fn reset_high_mark(&mut self, of_reserved: bool) {
         if of_reserved {
             self.statistics.reserved_high_bytes = self.statistics.reserved_bytes;
@@ -163,7 +163,7 @@ impl StreamOrderedPool {
         address
     }
 
-    /// How many granules are occupied once that hole is filled.
+    /// How many granules would be occupied with an allocation there.
     fn granules_with(&self, address: u64, bytes: u64) -> u64 {
         let granules = self.granules(address, bytes);
         let newly = granules.filter(|(granule, _)| !self.occupied.contains_key(granule));
@@ -240,7 +240,7 @@ impl StreamOrderedPool {
         self.statistics.reserved_high_bytes = self.statistics.reserved_high_bytes.max(reserved);
     }
 
-    /// The granules that a range touches, each with how many of its bytes.
+    /// The granules that a range touches, each with how many bytes of it are in the range.
     fn granules(&self, address: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let (first, end) = (address - self.start, address - self.start + bytes);
         (first / GRANULE_BYTES..end.div_ceil(GRANULE_BYTES)).map(move |granule| {

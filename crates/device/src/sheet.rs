@@ -39,11 +39,11 @@ pub struct PciAddress {
 pub struct Overhead {
     /// Taken when the CUDA context is created.
     pub context_bytes: u64,
-    /// The part of it that the driver keeps for itself: NVML counts it as used, but as no process's.
+    /// The part of it that the driver keeps for itself: NVML counts it as used, but not for any process.
     pub driver_bytes: u64,
     /// Taken when the first kernel is launched: the context's local memory grows.
     pub kernels_bytes: u64,
-    /// Taken by each cuBLAS handle. PyTorch makes one per thread: backward runs in another one.
+    /// Taken by each cuBLAS handle. PyTorch makes one per thread, and backward runs in its own.
     pub blas_handle_bytes: u64,
     /// Taken by the first matrix product.
     pub blas_code_bytes: u64,

@@ -1,20 +1,19 @@
-//! When work that was handed to streams is finished, on a clock that only the program's own calls
-//! advance.
+//! When work on streams finishes, on a clock that only the program's own calls advance.
 //!
-//! Nothing runs on a virtual card, but programs see whether work has finished: PyTorch gives a block
-//! that another stream has used to the next request only when that stream has passed an event. So
-//! work has durations, which are roughly right, and the host has a clock, which passes some time at
-//! each call and jumps ahead when the host waits. The same calls lead to the same times.
+//! Nothing runs on a virtual card, but programs ask whether work has finished: PyTorch reuses a block
+//! that another stream has used only after that stream has passed an event. So work has durations,
+//! which are roughly right, and the host has a clock, which advances a little at each call and jumps
+//! ahead when the host waits. The same calls always give the same times.
 
 use std::collections::{BTreeMap, VecDeque};
 
 /// Nanoseconds since the program began.
 pub type Time = u64;
 
-/// How many pieces of work a stream takes before the host has to wait for the oldest.
+/// How many pieces of work a stream queues before the host has to wait for the oldest.
 const QUEUE_LENGTH: usize = 1024;
 
-/// How a stream stands to the others of its card.
+/// How a stream is ordered with respect to the other streams of its card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The legacy default stream: waits for all blocking streams, and they for it.
@@ -33,9 +32,9 @@ pub struct StreamKey {
 #[derive(Debug)]
 struct Track {
     order: Order,
-    /// When everything that was handed in is finished.
+    /// When everything submitted so far finishes.
     end: Time,
-    /// Ends of the pieces of work that the host has not seen finished, the oldest first.
+    /// When each piece of work ends that the host has not seen finish, oldest first.
     queue: VecDeque<Time>,
 }
 
@@ -59,17 +58,17 @@ impl Timeline {
         self.now
     }
 
-    /// The host does something that takes so long.
+    /// The host works for this long.
     pub fn host_works(&mut self, nanoseconds: u64) {
         self.now += nanoseconds;
     }
 
-    /// The host waits for something that is finished then.
+    /// The host waits until this time.
     pub fn host_waits_until(&mut self, time: Time) {
         self.now = self.now.max(time);
     }
 
-    /// Hands in work that takes so long, behind everything that its stream has to wait for.
+    /// Submits work of this duration, after everything that its stream has to wait for.
     pub fn submit(&mut self, stream: StreamKey, order: Order, nanoseconds: u64) {
         let begin = self.now.max(self.end_of(stream, order));
         let track = self.track(stream, order);
@@ -85,13 +84,13 @@ impl Timeline {
         self.now = self.now.max(oldest.unwrap_or(0));
     }
 
-    /// Work that is handed to the stream from now on begins at this time at the earliest.
+    /// Work submitted to the stream from now on begins at this time at the earliest.
     pub fn stream_waits_until(&mut self, stream: StreamKey, order: Order, time: Time) {
         let track = self.track(stream, order);
         track.end = track.end.max(time);
     }
 
-    /// When everything that was handed to the stream is finished.
+    /// When everything submitted to the stream finishes.
     pub fn end_of(&self, stream: StreamKey, order: Order) -> Time {
         let own = self.tracks.get(&stream).map_or(0, |track| track.end);
         let others = self.tracks_of(stream.device).filter(|track| match order {
@@ -102,7 +101,7 @@ impl Timeline {
         others.map(|track| track.end).fold(own, Time::max)
     }
 
-    /// When everything that was handed to the card is finished.
+    /// When everything submitted to the card finishes.
     pub fn end_of_device(&self, device: i32) -> Time {
         self.tracks_of(device)
             .map(|track| track.end)
@@ -110,7 +109,7 @@ impl Timeline {
             .unwrap_or(0)
     }
 
-    /// A stream that is no more. Its work is still finished in its own time.
+    /// Forgets a destroyed stream. Its work still finishes when it would have.
     pub fn forget(&mut self, stream: StreamKey) {
         self.tracks.remove(&stream);
     }

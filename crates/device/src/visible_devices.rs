@@ -1,6 +1,6 @@
-//! `CUDA_VISIBLE_DEVICES`, read as the driver reads it, and the numbers by which it may name cards.
+//! `CUDA_VISIBLE_DEVICES`, read as the driver reads it, and the UUIDs by which it may name cards.
 
-/// A virtual card's own number, recognisable as ours: the bytes spell "ghostgpu".
+/// A virtual card's UUID, recognisable as ours: the bytes spell "ghostgpu".
 pub fn uuid_of(ordinal: usize) -> [u8; 16] {
     let mut uuid = *b"ghostgpu\0\0\0\0\0\0\0\0";
     uuid[8..].copy_from_slice(&(ordinal as u64 + 1).to_be_bytes());

@@ -39,7 +39,7 @@ fn every_recorded_allocation_gets_the_address_it_got_on_the_real_card() {
 
 fn replay(name: &str, operations: &[(bool, u64, i64)]) {
     let mut memory = CardMemory::new(1 << 40, 4 << 40, H200_CONTEXT_BYTES, HostLayout::Packed);
-    // The first allocation shows where the recorded range lies in ours.
+    // The first allocation shows the offset between the recorded range and ours.
     let mut shift = None;
     let mut ours: BTreeMap<i64, u64> = BTreeMap::new();
     for (index, &(is_allocation, bytes, offset)) in operations.iter().enumerate() {
@@ -59,11 +59,11 @@ fn replay(name: &str, operations: &[(bool, u64, i64)]) {
     }
 }
 
-/// Segments of a ResNet that had to give its cache back again and again, beside what others took.
+/// Segments of a ResNet that flushed its cache again and again, and what the context and libraries took.
 const LIMITED_RESNET: &str = include_str!("../../../ground_truth/h200/limited_resnet_segments.csv");
 
-/// Host memory lies between the chunks of a real process, so addresses differ, but not their order: equal blocks
-/// are distinguished by that. Without the pages that were taken for code in between, the order is another one.
+/// In a real process, host memory is between the chunks, so addresses differ but not their order, by which PyTorch
+/// distinguishes equal blocks. Without the pages that were taken for code in between, the order would be different.
 #[test]
 fn segments_of_a_limited_training_lie_in_the_order_of_the_real_card_beside_pages_of_code() {
     assert_eq!(misplaced(LIMITED_RESNET.lines()), 0);
@@ -71,7 +71,7 @@ fn segments_of_a_limited_training_lie_in_the_order_of_the_real_card_beside_pages
     assert!(misplaced(LIMITED_RESNET.lines().filter(|line| !is_code(line))) > 0);
 }
 
-/// How many pairs of live segments lie in another order than on the real card.
+/// How many pairs of live segments are in another order than on the real card.
 fn misplaced<'a>(lines: impl Iterator<Item = &'a str>) -> usize {
     let mut addresses =
         DriverAddresses::on_card(1 << 40, 4 << 40, H200_CONTEXT_BYTES, HostLayout::Packed);
@@ -107,7 +107,7 @@ mod layouts {
         DriverAddresses::on_card(1 << 40, 4 << 40, super::H200_CONTEXT_BYTES, layout)
     }
 
-    /// Where segments of these sizes lie, each from the one before.
+    /// The distance of each segment of these sizes from the one before it.
     fn distances(layout: HostLayout, mebibytes: &[u64]) -> Vec<i64> {
         let mut addresses = addresses(layout);
         // The hole in the context's upper chunk is filled first, whatever the layout.

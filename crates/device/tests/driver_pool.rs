@@ -27,7 +27,7 @@ const START: u64 = 1 << 40;
 const STREAM: u64 = 0;
 const GRANULE_BYTES: u64 = 32 << 20;
 
-/// A pool that keeps everything, as PyTorch wants it.
+/// A pool that keeps everything, as PyTorch configures it.
 fn empty_pool() -> StreamOrderedPool {
     let mut pool = StreamOrderedPool::new(START, 1 << 42);
     pool.release_threshold_bytes = u64::MAX;
@@ -76,7 +76,7 @@ fn every_recorded_operation_leaves_the_pool_as_it_was_on_the_real_card() {
             other => panic!("unknown operation {other}"),
         }
         let now = pool.statistics();
-        // The real card gives its last few megabytes away in smaller pieces than a granule.
+        // The real card hands out its last few megabytes in pieces smaller than a granule.
         let is_full = operation == "!" || free < 64 << 20;
         if !is_full {
             assert_eq!(

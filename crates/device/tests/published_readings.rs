@@ -1,4 +1,4 @@
-//! The catalogue beside what people published about their own cards.
+//! Compares the catalogue with what people published about their own cards.
 
 use std::collections::BTreeMap;
 

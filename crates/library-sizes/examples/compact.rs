@@ -1,4 +1,4 @@
-//! Makes the table that the stand-in library carries from recorded ones.
+//! Makes the table that the stand-in library ships from recorded ones.
 //!
 //! `cargo run -p ghostgpu-library-sizes --example compact -- TABLE... > crates/cuda/src/library_sizes/h200.tsv`
 
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use ghostgpu_library_sizes::{Compact, Table};
 
-/// Answers of these have other sources: the user's own cuDNN, and nobody needs cuBLASLt's.
+/// Not needed: cuDNN's answers come from the user's own cuDNN, and nothing uses cuBLASLt's.
 const LEFT_OUT: [&str; 2] = ["cudnn", "cublasLt"];
 
 fn main() -> ExitCode {

@@ -96,8 +96,8 @@ impl Compact {
 
 /// Rows without the labels and sizes that make no difference.
 ///
-/// It takes rows that differ in nothing else to say so: a label or size that goes along with another
-/// one stays.
+/// Only rows that differ in nothing else can show that, so a label or size that always changes together
+/// with another one stays.
 fn reduced(mut rows: Vec<Row>) -> Vec<Row> {
     let labels: BTreeSet<String> = rows.iter().flat_map(|row| row.0.keys().cloned()).collect();
     for label in &labels {
@@ -114,7 +114,7 @@ fn reduced(mut rows: Vec<Row>) -> Vec<Row> {
     rows
 }
 
-/// Takes something out of every row, if a good part of them are then the same, with the same answer.
+/// Removes something from every row if many of the rows are then the same, with the same answer.
 fn without_if_needless(rows: Vec<Row>, take_out: impl Fn(&mut Row)) -> Vec<Row> {
     let mut without = rows.clone();
     without.iter_mut().for_each(take_out);

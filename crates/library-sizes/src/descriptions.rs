@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_that_are_addresses_are_only_told_to_be_there() {
+    fn attributes_that_are_addresses_appear_without_their_values() {
         let values = BTreeMap::from([
             (0, vec![77, 0, 0, 0]),
             (8, 0x7f00_1234_u64.to_le_bytes().to_vec()),

@@ -1,8 +1,8 @@
 //! Sizes between recorded ones.
 //!
 //! Workspaces grow steadily with a matrix, in steps of its blocks. So the answer for a size that was
-//! not recorded lies between those of its neighbours; where there are none on both sides, it is taken
-//! from the next larger one that was recorded, or made larger in proportion to the next smaller one.
+//! not recorded is between those of its neighbours. Without neighbours on both sides, it is that of the
+//! next larger recorded size, or that of the next smaller one, scaled up in proportion.
 
 use crate::Series;
 
@@ -54,7 +54,7 @@ impl Series {
         Some(values.clone())
     }
 
-    /// The largest point that the place holds, made larger as the place is.
+    /// The answer of the largest point below the place, scaled up in proportion.
     fn in_proportion(&self, place: &[i64]) -> Option<Vec<i64>> {
         let smaller = self
             .points
@@ -79,7 +79,7 @@ impl Series {
             .collect()
     }
 
-    /// Both square, or both not: square matrices often have a way of their own.
+    /// Whether both are square or both are not: square matrices often have a special algorithm.
     fn is_alike(&self, first: &[i64], second: &[i64]) -> bool {
         let side = |name: &str| self.axes.iter().position(|axis| axis == name);
         let (Some(rows), Some(columns)) = (side("m"), side("n")) else {

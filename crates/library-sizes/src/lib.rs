@@ -1,8 +1,8 @@
 //! Answers that NVIDIA's libraries gave on a real card: "how large must the workspace for this be?"
 //!
-//! Such sizes are the libraries' own decisions. The recorder (`crates/calibrator`) writes them down on a
-//! machine with a card, the stand-in (`crates/cuda`) looks them up on one without. Both must put a
-//! question in the same words, so the words are here:
+//! Such sizes are the libraries' own decisions. The recorder (`crates/calibrator`) records them on a
+//! machine with a card; the stand-in (`crates/cuda`) looks them up on a machine without one. Both must
+//! phrase a question identically, so the phrasing is here:
 //!
 //! - [`Table`] is the file: a header about the card and its libraries, and one line per question;
 //! - [`Question`] and [`Answer`] are the two halves of a line;

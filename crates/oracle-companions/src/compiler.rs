@@ -54,7 +54,7 @@ fn ask_real() -> Option<Real> {
     if path.is_null() {
         return None;
     }
-    // In a namespace of its own: cuDNN opens NVRTC by name, and must go on finding this library.
+    // In a separate linker namespace: cuDNN opens NVRTC by name, and must still find this library.
     // SAFETY: the path is a C string; the library is one of the user's own installation.
     let library =
         unsafe { libc::dlmopen(libc::LM_ID_NEWLM, path, libc::RTLD_NOW | libc::RTLD_LOCAL) };

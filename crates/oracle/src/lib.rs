@@ -1,13 +1,13 @@
 //! Asks the user's own cuDNN how it would run an operation on a virtual card.
 //!
-//! An operation graph goes in, as cuDNN's own descriptors with everything left out that differs
-//! from run to run; the engines that cuDNN would choose and the workspace each one takes come out.
+//! Input is an operation graph: cuDNN's own descriptors without anything that differs from run to
+//! run. Output is the engines that cuDNN would choose and the workspace that each one takes.
 //!
 //! cuDNN answers such questions without a device through its documented "deviceless" mode (from
-//! version 9.8 on). It runs in a process of its own, because one version was seen to crash on one
+//! version 9.8 on). It runs in a separate process, because one version was seen to crash on one
 //! card's description, and because cuDNN must not find the stand-in library in its own process.
-//! [`Oracle`] starts that process when the first question comes, starts it again after a crash, and
-//! keeps the answers in a [`Store`]; [`serve`] is what runs inside it.
+//! [`Oracle`] starts that process at the first question, restarts it after a crash, and keeps the
+//! answers in a [`Store`]; [`serve`] is what runs inside it.
 //!
 //! The crate knows nothing of PyTorch, and nothing of the stand-in library that asks the questions.
 

@@ -92,7 +92,7 @@ impl Cudnn {
 
 /// Libraries that cuDNN opens by name: cuBLAS (it aborts without) and NVRTC.
 ///
-/// Those are left out for which the client has put stand-ins where cuDNN will find them.
+/// Without those for which the client has put stand-ins where cuDNN will find them.
 fn companions(cudnn: &Path) -> Vec<PathBuf> {
     let folders = folders_beside(cudnn);
     let mut found = libraries(&folders, "libnvJitLink.so.");
@@ -244,7 +244,7 @@ pub struct Graph<'a> {
 
 impl Drop for Graph<'_> {
     fn drop(&mut self) {
-        // What refers goes before what it refers to.
+        // A descriptor is destroyed before those that it refers to.
         while self.descriptors.pop().is_some() {}
     }
 }

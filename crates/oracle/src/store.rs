@@ -51,7 +51,7 @@ impl Store {
             answers.extend(line.answers);
         }
         if graphs.is_empty() || graphs.iter().any(|other| other != graph) {
-            // Nothing may be added to what nobody can read, or to what is known of another graph.
+            // Never append to a file that is unreadable or belongs to another graph.
             let _ = fs::remove_file(path);
             return BTreeMap::new();
         }

@@ -1,9 +1,9 @@
 //! Unpacking zstd: every frame of a file, one after the other, as the `zstd` program does.
 //!
-//! The decoder is `ruzstd`: Rust without the C library, so that a hostile file meets no memory-unsafe
-//! code. It is about half as fast, and reading the pickle takes longer than either. It unpacks no more
-//! than is asked for, but keeps a window of what came before, as large as the file says: that is looked
-//! at first.
+//! The decoder is `ruzstd`, which is Rust without the C library, so that a hostile file does not reach
+//! memory-unsafe code. It is about half as fast, but reading the pickle takes longer than either. It
+//! unpacks only what is requested, but keeps a window of earlier bytes, as large as the file says. So
+//! the window size is checked first.
 
 use std::io::{self, BufRead, Read};
 

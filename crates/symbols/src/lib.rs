@@ -1,8 +1,8 @@
 //! Every CUDA function that PyTorch can reach, and what the stand-in library does with it.
 //!
-//! A symbol's name goes in; the library it belongs to and its [`Treatment`] come out. The answers
-//! are in one table, `table.csv`, which people edit; two tests check it: one
-//! reads the imports of the installed torch, the other the exports of the stand-in library.
+//! Maps a symbol's name to the library it belongs to and its [`Treatment`]. The answers are in one
+//! hand-written table, `table.csv`. Two tests check it: one reads the imports of the installed torch,
+//! the other the exports of the stand-in library.
 //! [`SymbolSurvey`] compares an installed torch with the table.
 //!
 //! ```

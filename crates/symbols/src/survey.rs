@@ -26,7 +26,7 @@ pub struct SymbolSurvey {
     pub families: BTreeMap<&'static str, FamilyCounts>,
     /// Functions that the stand-in refuses to answer.
     pub refused: Vec<String>,
-    /// Functions that nobody has thought about yet.
+    /// Functions that are not in the table.
     pub unlisted: Vec<String>,
     /// Libraries that could not be read.
     pub unreadable: Vec<String>,
@@ -94,7 +94,7 @@ impl SymbolSurvey {
 }
 
 impl SymbolSurvey {
-    /// What a run with this torch, which nobody has tested, rests on: the end of a sentence about it.
+    /// How much of an untested torch is known, as the end of a sentence.
     pub fn remark(&self) -> String {
         let total = self.total();
         let known = total.simulated + total.harmless + total.refused;
@@ -122,7 +122,7 @@ impl SymbolSurvey {
 /// How many names a sentence has.
 const MAX_NAMES: usize = 8;
 
-/// PyTorch's own libraries; what else lies beside them (OpenMP, NVIDIA's) is not of interest.
+/// Whether this is one of PyTorch's own libraries, not one of those beside them (OpenMP, NVIDIA's).
 fn is_torch_library(name: &str) -> bool {
     ["libtorch", "libc10", "libcaffe2"]
         .iter()
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torch_that_nobody_tested_is_remarked_on_with_what_is_missing() {
+    fn the_remark_on_an_untested_torch_names_what_is_missing() {
         let survey = |names: &[&str]| {
             SymbolSurvey::of_imports(&names.iter().map(|&name| name.to_owned()).collect())
         };

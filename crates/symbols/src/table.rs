@@ -10,11 +10,11 @@ use crate::family::family_of;
 pub enum Treatment {
     /// Keeps the state that the real function would keep, and gives the right answer.
     Simulated,
-    /// Does nothing and reports success, which cannot mislead: a destructor, a setter whose value
-    /// nobody reads back, or work whose only results are values in device memory.
+    /// Does nothing and reports success, which cannot mislead: a destructor, a setter whose value is
+    /// never read back, or work whose only results are values in device memory.
     Harmless,
-    /// Reports the library's own "not supported". Where the script cannot go on without an answer,
-    /// it is stopped with an error that names the function.
+    /// Reports the library's own "not supported". A script that cannot continue without an answer is
+    /// stopped with an error that names the function.
     Refused,
 }
 

@@ -24,7 +24,7 @@ fn every_cuda_symbol_that_torch_imports_is_in_the_table() {
 }
 
 /// PyTorch finds part of the driver and NVML by name while it runs: through `dlsym` in older releases,
-/// through `cudaGetDriverEntryPoint` in newer ones. The names stand in its libraries as strings.
+/// through `cudaGetDriverEntryPoint` in newer ones. The names are in its libraries as strings.
 #[test]
 fn every_driver_function_that_torch_asks_for_by_name_is_answered() {
     let pythons = std::env::var_os("GHOSTGPU_TEST_PYTHON").unwrap_or_else(|| "python3".into());

@@ -1,15 +1,15 @@
 //! A card for the replica: a capacity, and the addresses that the real driver would assign.
 //!
-//! Up to torch 2.11 equal blocks are distinguished by address, so where segments lie decides which is
-//! reused. The rule is the one measured on an H200 ([`ghostgpu_device::DriverAddresses`]).
+//! Up to torch 2.11, equal blocks are ordered by address, so the places of segments decide which block is
+//! reused. The rule was measured on an H200 ([`ghostgpu_device::DriverAddresses`]).
 
 use ghostgpu_allocator::{Address, Driver, DriverRequest, MemoryInfo, Outside, RecordedEvent};
 use ghostgpu_device::{DriverAddresses, HostLayout, PAGE_BYTES};
 
-/// Below everything that is ever mapped, and room for the largest card many times over.
+/// Below everything that is ever mapped, with room for many times the largest card.
 const FIRST_ADDRESS: u64 = 0x7f00_0000_0000 - ADDRESS_BYTES;
 const ADDRESS_BYTES: u64 = 1 << 44;
-/// Address ranges of expandable segments lie apart.
+/// The distance between address ranges of expandable segments.
 const FIRST_RESERVATION: u64 = 0x1000_0000_0000;
 /// What a context takes before the first allocation, as far as addresses go.
 const CONTEXT_BYTES: u64 = 512 << 20;
@@ -26,7 +26,7 @@ pub struct CardDriver {
     segments_made: u64,
 }
 
-/// Pages that kernels' code takes while a training warms up: as many as an H200 was seen to take for a ResNet.
+/// Pages that kernel code takes while a training warms up: as many as an H200 took for a ResNet.
 const CODE_PAGES: u64 = 4;
 
 impl CardDriver {
@@ -55,8 +55,8 @@ impl CardDriver {
         }
     }
 
-    /// The driver takes a page for the code of kernels before every so many-th segment, a few times. When it really does
-    /// depends on the size of kernels, which nobody knows; what the pages take is outside of the capacity.
+    /// Makes the driver take a page for kernel code before every `segments`-th segment, a few times. When a real driver
+    /// does so depends on the sizes of kernels, which are not known. The pages are not part of the capacity.
     pub fn with_code_before_every(self, segments: u64) -> Self {
         Self {
             code_interval: Some(segments),

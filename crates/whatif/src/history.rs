@@ -65,9 +65,9 @@ pub struct Question {
     pub capacity_bytes: Option<u64>,
     /// The limit from a memory fraction.
     pub limit_bytes: Option<u64>,
-    /// How the memory of the process itself lies, which decides where the driver puts segments.
+    /// The layout of the process's own memory, which decides where the driver puts segments.
     pub layout: HostLayout,
-    /// The driver takes a page for the code of kernels before every so many-th segment, which moves segments too.
+    /// If this is `n`, the driver takes a page for kernel code before every `n`-th segment, which moves segments too.
     pub code_before_every: Option<u64>,
 }
 
@@ -195,7 +195,7 @@ impl History {
         )
     }
 
-    /// Has others take memory at the same moments as then: it decides where segments come to lie.
+    /// Makes the context and libraries take memory when they did in the recording, which decides where segments go.
     pub fn beside(&mut self, others: OthersMemory) {
         self.context_bytes = Some(others.context_bytes);
         let recording = &self.recording;
@@ -204,8 +204,8 @@ impl History {
             .with_outside(taken.map(|(event, taken)| (recording.operation_of(event), taken)));
     }
 
-    /// Has the program run beside another context, that of another card: its size decides where segments come to lie.
-    /// False if the sizes of the recorded one are not known.
+    /// Replaces the context by that of another card: its size decides where segments go. False if the sizes of the
+    /// recorded context are not known.
     pub fn move_beside_context(&mut self, context_bytes: u64, first_kernel_bytes: u64) -> bool {
         if self.context_bytes.is_none() {
             return false;

@@ -1,10 +1,10 @@
-"""The agent: works inside the rehearsed script's Python process and writes down what it sees.
+"""The agent: runs inside the rehearsed script's Python process and reports what it observes.
 
-In goes the session that the command line described; out come `agent-<pid>.json` in the run's
-folder, a clean stop after the steps that were asked for, and protection for existing checkpoints.
-Nothing here may disturb a run: a fault of the agent becomes an assumption in the answer.
+It reads the session that the command line wrote, writes `agent-<pid>.json` into the run folder,
+stops the script cleanly after the requested steps, and protects existing checkpoints. Nothing here
+may disturb a run: a fault of the agent becomes an assumption in the answer.
 
-This file is executed by every Python process of a rehearsal, torch or not, and so does next to
+Every Python process of a rehearsal executes this file, with or without torch, so it does almost
 nothing. The work starts in `activation`, once torch has been imported.
 """
 
@@ -14,7 +14,7 @@ __all__ = ["install_import_hook"]
 
 
 def install_import_hook() -> None:
-    """Watch for the import of torch, and start the agent when it comes."""
+    """Start the agent as soon as torch is imported."""
     from . import hooks
 
     hooks.install()

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from .size_points import SizeSetter
 
 _after_import: list[Callable[[ModuleType], object]] = []
-"""What wants to see further modules, once torch has been imported."""
+"""Called with each watched module that is imported after torch."""
 
 
 def after_import(module: ModuleType) -> None:
-    """Called by the import hook, right after a watched module has run."""
+    """Called by the import hook right after a watched module has been executed."""
     if module.__name__ == "torch":
         _start(module)
         return
@@ -72,7 +72,7 @@ def _start(torch: Any) -> None:
     # First, so that whatever fails below is still reported.
     install("ending", "how the script ended is not known", ending.install)
     if torch.version.cuda is None:
-        return  # nothing to rehearse: the command line tells the user from the report
+        return  # torch without CUDA: the command line sees this in the report and tells the user
     install("library", "the lines of refused calls are not known", _tell_library, torch)
     if current.ranks is not None:
         from .rank_launcher import RankLauncher
@@ -133,7 +133,7 @@ def _start(torch: Any) -> None:
 
     coverage = None
     if current.coverage is not None:
-        # Last of those that stand before loaders: it sees the batch that others have set.
+        # The last part to wrap loaders, so that it sees the batch sizes that the others set.
         unknown = "passes over data are not shortened, and the script is not stopped"
         coverage = install("coverage", unknown, _install_coverage, torch, current, peaks)
         if coverage is not None:
@@ -151,7 +151,7 @@ def _start(torch: Any) -> None:
     apply_tricks(current)
 
     def begin_in_copy(run_dir: str) -> None:
-        """In a copy of the script that goes on as another rehearsal: do what that one asks for."""
+        """Called in a copy of the script that continues as another rehearsal, with its session."""
         wanted = session.load()
         RECORD.report.pid = os.getpid()
         ending.move_to(run_dir)
@@ -190,7 +190,7 @@ def _start(torch: Any) -> None:
 
 
 def _nothing(*arguments: Any) -> None:
-    """Where nobody wants to know."""
+    """The default for callbacks that are not needed."""
 
 
 def _install_recorder(
@@ -271,7 +271,7 @@ def _install_assumptions(
 def _install_size_points(
     torch: Any, request: session.SizePointRequest, ending: Ending, counter: StepCounter
 ) -> SizeSetter:
-    # Imported only here: no plain rehearsal needs it.
+    # Imported only here: most rehearsals do not need it.
     from . import size_points
 
     return size_points.start(torch, request, ending, counter)
@@ -301,7 +301,7 @@ def _install_tricks(torch: Any, current: session.Session, ending: Ending) -> Non
 
     def tell() -> None:
         accounts = started.accounts()
-        # A launcher such as torchrun imports torch too, and never comes to use a card.
+        # A launcher such as torchrun imports torch too but never uses a card.
         if not torch.cuda.is_initialized() and all(each.did is None for each in accounts):
             return
         for each in accounts:

@@ -1,8 +1,8 @@
-"""The place where a batch is set: an option of the script's command line.
+"""A size point: an option of the script's command line that sets the batch size.
 
-The script is forked when it reads its arguments with `argparse`: it has imported what it needs by
-then, and has not yet done anything with the batch. Other ways of reading arguments are left to
-whole runs, which the command line starts with changed arguments.
+The script is forked when it reads its arguments with `argparse`: by then it has imported what it
+needs but has not yet used the batch size. For scripts that read arguments in another way, the
+command line starts whole runs with changed arguments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Parse = Any
 
 
 class ArgumentSizePoint:
-    """Stands before `argparse`."""
+    """Wraps `argparse`'s parser."""
 
     def __init__(self, setter: SizeSetter, option: str) -> None:
         self._setter = setter
@@ -85,7 +85,7 @@ def options_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
 
 
 def similar(option: str, known: list[str]) -> list[str]:
-    """Options that may have been meant."""
+    """Known options that may have been meant: those spelled alike, and those about batches."""
     close = difflib.get_close_matches(option, known, n=3, cutoff=0.6)
     return close + [name for name in _about_batches(known) if name not in close]
 
@@ -95,7 +95,7 @@ def _about_batches(names: list[str]) -> list[str]:
 
 
 def batch_options(found: list[str]) -> None:
-    """Add the script's options that have to do with batches to `found`, as it declares them."""
+    """Append the script's batch options to `found` once its parser parses arguments."""
     original: _Parse = argparse.ArgumentParser.parse_known_args
 
     @functools.wraps(original)

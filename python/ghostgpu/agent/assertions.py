@@ -1,4 +1,4 @@
-"""What an `assert` hopes to read: the line that asks for a value says so."""
+"""Which truth value makes an `assert` pass, judged by the line that reads it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ASSERTION = re.compile(r"\s*assert\b\s*\(?\s*(?P<no>not\b)?")
 
 
 def asserted() -> bool | None:
-    """What a line that begins with `assert` hopes to read; None for other lines."""
+    """The value with which the calling line's `assert` passes; None if it is no `assert`."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_AGENT_FOLDER):
         frame = frame.f_back

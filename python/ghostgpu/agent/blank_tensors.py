@@ -1,4 +1,4 @@
-"""Blank tensors: large CPU tensors whose memory nobody has written, and which cost none.
+"""Blank tensors: large CPU tensors whose pages were never written and therefore cost no memory.
 
 Fresh memory from the operating system reads as zeros and takes no room until it is written. A
 weight whose initialisation is skipped stays in that state, and so may a copy of it in another
@@ -19,7 +19,7 @@ from .guard import quietly
 from .kernels import put_in_front
 
 MIN_BYTES = 1 << 20
-"""Smaller tensors are not worth the question."""
+"""For smaller tensors, asking the kernel is not worth it."""
 
 MAX_WRITTEN_SHARE = 0.02
 """A tensor with more of its pages written than this is not blank."""
@@ -31,7 +31,7 @@ that the page is in memory or in swap."""
 
 
 class BlankTensors:
-    """Knows the blank storages of this process and keeps conversions from filling them."""
+    """Tracks the blank storages of this process and keeps conversions from filling them."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -67,7 +67,7 @@ class BlankTensors:
         return True
 
     def copy_if_blank(self, tensor: Any, dtype: Any) -> Any:
-        """A blank CPU tensor with the same contents in another dtype; None if there can be none."""
+        """A blank copy of a blank tensor in another dtype; None if that is not possible."""
         if not self._is_known(tensor) or not tensor.is_contiguous():
             return None
         ranges = _written_ranges(tensor)
@@ -84,7 +84,7 @@ class BlankTensors:
         return copy
 
     def _put_kernels_in_place(self) -> None:
-        """Only once a blank tensor exists: until then, CPU conversions run as they always do."""
+        """Wrap CPU conversions. Done only once a blank tensor exists: wrappers cost time."""
         put_in_front(self._torch, "_to_copy", "CPU", self._to_copy)
         put_in_front(self._torch, "clone", "CPU", self._clone)
         self._wrap_storage_clone()

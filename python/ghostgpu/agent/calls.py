@@ -1,7 +1,7 @@
-"""Puts Python functions around those that a script calls: PyTorch's functions and methods.
+"""Wraps PyTorch's functions and methods where scripts call them from Python.
 
-For what `kernels` cannot see, or would make too slow: these run above PyTorch's dispatcher, once
-for each call from Python, and not for the calls that PyTorch makes itself.
+For calls that `kernels` cannot see or would slow down too much: these wrappers run above PyTorch's
+dispatcher, once per call from Python, and not for calls that PyTorch makes internally.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..tricks.dynamo_shield import shielded
 from .guard import install
 
 Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
-"""Makes the function to call instead of one that it is given."""
+"""Takes the original function and returns its replacement."""
 
 
 def put_around(torch: Any, owner: Any, name: str, wrap: Wrap) -> None:
@@ -31,7 +31,7 @@ def _put_around(torch: Any, owner: Any, name: str, wrap: Wrap) -> None:
     original = getattr(owner, name)
     replacement = shielded(torch, functools.wraps(original)(wrap(original)))
     if isinstance(owner, ModuleType):
-        # Where to find it again: `pickle` and `torch.fx` look a function up by its name.
+        # `pickle` and `torch.fx` look a function up by its module and name.
         replacement.__module__, replacement.__qualname__ = owner.__name__, name
         tell_torchscript(torch, original, replacement)
     setattr(owner, name, replacement)
@@ -40,7 +40,7 @@ def _put_around(torch: Any, owner: Any, name: str, wrap: Wrap) -> None:
 def tell_torchscript(torch: Any, original: Any, replacement: Any) -> None:
     """Make the replacement stand for the same operator as the original in compiled functions."""
     builtins = torch.jit._builtins
-    # Without a table there is nothing to do: it is made of what the modules hold at that time.
+    # If there is no table yet, it will be built from the modules, which hold the replacement.
     if builtins._builtin_table is not None:
         operator = builtins._find_builtin(original)
         if operator is not None:

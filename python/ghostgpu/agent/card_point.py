@@ -1,11 +1,11 @@
-"""Makes a copy of the script at the moment before it first uses the card.
+"""Makes a copy of the script just before it first uses the card.
 
-Everything up to then is the same in every rehearsal of a job, whatever memory the card has. The
-script itself goes on as if nothing had been. The copy calls the command line and waits; for each
-further rehearsal it forks once more, and that copy goes on from here as the script, with a session
-of its own (`crates/rehearse/src/copies.rs`). Copies that would not be the script are not made:
-when threads, child processes or files being written would be shared with it, or when it is only
-one part of a job, such as one of the runs of a shell script.
+Everything up to that point is the same in every rehearsal of a job, however much memory the card
+has. The script itself continues normally. The copy connects to the command line and waits; for
+each further rehearsal it forks once more, and that fork continues from here as the script, with its
+own session (`crates/rehearse/src/copies.rs`). No copy is made where it could behave differently
+from the script: if threads, child processes or files being written would be shared with it, or if
+the script is only one part of a job, such as one of the runs of a shell script.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from . import fork_server
 from .guard import note_fault
 
 _FIRST_OF_SCRIPT = 3
-"""Files with lower numbers are the standard ones."""
+"""Lower file descriptors are the standard streams."""
 
 
 class CardPoint:
-    """Waits for the first use of the card: `torch.cuda` is started, or a model is sent there."""
+    """Detects the first use of the card: `torch.cuda` is initialised, or a model is moved there."""
 
     def __init__(self, torch: Any, socket_path: str, in_copy: Callable[[str], object]) -> None:
         self._torch = torch
@@ -37,11 +37,11 @@ class CardPoint:
         self._restore: list[Callable[[], None]] = []
 
     def install(self) -> None:
-        """Stand before everything that starts CUDA."""
+        """Wrap everything that initialises CUDA."""
         torch = self._torch
         fork_server.keep_forkable(torch)
         start = torch.cuda._lazy_init
-        # Several modules have taken the function over by name.
+        # Several modules have imported the function by name.
         for name, module in list(sys.modules.items()):
             is_own = name == "torch.cuda" or name.startswith("torch.cuda.")
             if is_own and getattr(module, "_lazy_init", None) is start:
@@ -59,7 +59,7 @@ class CardPoint:
             before = getattr(owner, name)
             self._arrive()
             now = getattr(owner, name)
-            # A copy may have tricks of its own, which stand before this from now on.
+            # In a copy, tricks may have wrapped the function in the meantime.
             is_new = now is not before and now is not original
             return (now if is_new else original)(*arguments, **options)
 
@@ -83,12 +83,12 @@ class CardPoint:
         try:
             server = fork_server.ForkServer(self._socket_path)
         except OSError:
-            return  # nobody waits for a copy any more
+            return  # the command line no longer waits for a copy
         positions = _positions()
         if fork_server.fork() != 0:
             server.close()
             return
-        # From here on this is the copy: nothing that fails in it may look like the script's end.
+        # From here on this is the copy: a failure in it must not look like the script's own end.
         try:
             _be_silent()
             server.send({"pid": os.getpid()})
@@ -108,14 +108,14 @@ class CardPoint:
 
 
 def _import_for_optimizers() -> None:
-    """Import what every optimizer imports when it is made: that takes a second, in each copy."""
+    """Import what every optimizer's constructor imports: it would take a second in each copy."""
     if "torch._compile" in sys.modules:
         with contextlib.suppress(Exception):
             importlib.import_module("torch._dynamo")
 
 
 def _leads_to_card(torch: Any, name: str) -> Callable[..., bool]:
-    """Whether a call of a module's method `name` sends it to the card."""
+    """A predicate on the arguments of a module's method `name`: does it move it to the card?"""
     if name == "cuda":
         return lambda *arguments, **options: True
 
@@ -123,7 +123,7 @@ def _leads_to_card(torch: Any, name: str) -> Callable[..., bool]:
         try:
             device = torch._C._nn._parse_to(*arguments, **options)[0]
         except Exception:
-            return False  # the method itself will say what is wrong
+            return False  # the method itself reports what is wrong
         return device is not None and device.type == "cuda"
 
     return is_point
@@ -145,7 +145,7 @@ def _why_not_copied() -> str | None:
 
 
 def _is_the_job_itself() -> bool:
-    """Whether the command line itself started this process: else others may follow it."""
+    """Whether the command line started this process directly. If not, it may be one of several."""
     with contextlib.suppress(OSError):
         parent = os.path.basename(os.readlink(f"/proc/{os.getppid()}/exe"))
         # A command that was replaced while it runs is `ghostgpu (deleted)`.
@@ -168,24 +168,24 @@ def _open_files() -> list[int]:
 
 
 def _can_be_shared(number: int) -> bool:
-    """Whether a copy may have this file: one that is only read, or a device such as /dev/null."""
+    """Whether a copy may share this file: it is only read, or a device such as /dev/null."""
     import fcntl
 
     try:
-        # What Python opens is not inherited: this one was there before the script.
+        # Files opened by Python are not inheritable, so this one was open before the script.
         if os.get_inheritable(number):
             return True
         mode = os.fstat(number).st_mode
         flags = fcntl.fcntl(number, fcntl.F_GETFL)
     except OSError:
-        return True  # the one that listed the folder
+        return True  # closed by now: the descriptor that listed the folder
     if stat.S_ISREG(mode):
         return flags & os.O_ACCMODE == os.O_RDONLY
     return stat.S_ISCHR(mode) or stat.S_ISDIR(mode)
 
 
 def _positions() -> dict[int, int]:
-    """How far each file has been read that Python has opened."""
+    """The read position of each file that Python has opened."""
     found = {}
     for number in _open_files():
         with contextlib.suppress(OSError):
@@ -195,19 +195,19 @@ def _positions() -> dict[int, int]:
 
 
 def _read_files_alone(positions: dict[int, int]) -> None:
-    """Open every file again that is being read: after a fork, both sides move one position."""
+    """Reopen every file that is being read: after a fork, both processes share one position."""
     for number, position in positions.items():
         try:
             again = os.open(f"/proc/self/fd/{number}", os.O_RDONLY)
         except OSError:
-            continue  # it may not be read again; then the copy fails, and the script begins anew
+            continue  # cannot be reopened: if this copy fails, the command line starts a whole run
         os.lseek(again, position, os.SEEK_SET)
         os.dup2(again, number, inheritable=False)
         os.close(again)
 
 
 def _be_silent() -> None:
-    """Let go of the script's terminal or pipes: somebody may wait for their end."""
+    """Release the script's terminal or pipes: a reader may be waiting for them to close."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in range(_FIRST_OF_SCRIPT):
         os.dup2(nothing, number)

@@ -1,19 +1,19 @@
-"""Decides where a checkpoint of a rehearsal may go, and which files of the user's must stay.
+"""Decides where a rehearsal may write a checkpoint, and which of the user's files are protected.
 
-Its weights are zeros, so it must not replace a real one, and must not stay:
+A rehearsal's checkpoint holds zeros, so it must neither replace a real one nor be left behind:
 
-* a file that exists already is left alone, and the new one goes to the run's private folder, from
-  where the script can read it back under the name it knows;
-* a file that does not exist is written where the script wants it, after its name has been put
-  down in `written-files.jsonl` in the run's folder. It is deleted when the process ends, or by
-  the command line if the process ended hard. So is the folder it lies in, if the rehearsal made
-  that too: trainers take a `checkpoint-500` without weights for a checkpoint.
+* a file that already exists is left alone. The new one goes to the run folder, where the script
+  can read it back under the name it knows;
+* a file that does not exist is written where the script wants it, after its name has been added to
+  `written-files.jsonl` in the run folder. It is deleted when the process ends, or by the command
+  line if the process was killed. So is the folder it is in, if the rehearsal created it: trainers
+  take a `checkpoint-500` without weights for a checkpoint.
 
-Two rehearsals in one folder do not disturb each other: a name belongs to the one that makes the
-file first, and the other goes elsewhere; a folder that another rehearsal may work in is left to it.
+Two rehearsals in one folder do not disturb each other: a name belongs to the one that creates the
+file first, and the other is redirected; a folder that another rehearsal may use is left to it.
 
-Weights from before the rehearsal are neither deleted nor renamed, whoever asks for it: scripts make
-room for a new checkpoint that way, and here the new one is worth nothing.
+Weights from before the rehearsal are neither deleted nor renamed, even if the script asks for it:
+scripts make room for a new checkpoint that way, and here the new one is worthless.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ AnyPath = Union[str, "os.PathLike[str]"]
 MAX_DELETIONS = 1000
 _REDIRECT_FOLDER = "redirected"
 
-# The script sees guarded versions of these.
+# The originals: `file_hooks` replaces these functions in `os`.
 _remove, _rmdir, _mkdir = os.remove, os.rmdir, os.mkdir
 
 
 def absolute(path: AnyPath) -> str:
-    """The name by which a file is known here."""
+    """The form in which paths are compared here."""
     return os.path.abspath(os.fspath(path))
 
 
 class CheckpointPaths:
-    """The checkpoint files of this process: those it made, and those it made elsewhere."""
+    """The checkpoint files of this process: those it created, and those that were redirected."""
 
     def __init__(self, run_dir: str, started_at: float) -> None:
         self._run_dir = run_dir
@@ -59,25 +59,25 @@ class CheckpointPaths:
         self._others = OtherRehearsals(run_dir)
 
     def forget_parent(self) -> None:
-        """In a forked child: the parent's files are the parent's to delete."""
+        """Called in a forked child: the parent deletes its own files."""
         self._made = {}
 
     def move_to(self, run_dir: str, started_at: float) -> None:
-        """In a copy of the script that goes on as another rehearsal."""
+        """Called in a copy of the script that continues as another rehearsal."""
         self._run_dir = run_dir
         self._started_at = started_at
         self._others = OtherRehearsals(run_dir)
         self.forget_parent()
 
     def note_new_folder(self, path: AnyPath) -> None:
-        """The script made a folder that was not there before."""
+        """The script created a folder."""
         self._new_folders.add(absolute(path))
 
     def note_removed(self, path: AnyPath) -> None:
-        """The script deleted a file or a folder: the name belongs to whoever makes it anew."""
+        """The script deleted a file or a folder: the name is free for the next creator."""
         removed = absolute(path)
         if os.path.lexists(removed):
-            return  # a tree of which something could not be deleted
+            return  # a tree that could not be deleted completely
         deleted = [each for each in self._made if is_in(each, removed)]
         for made in deleted:
             del self._made[made]
@@ -86,24 +86,24 @@ class CheckpointPaths:
         self._new_folders = {each for each in self._new_folders if not is_in(each, removed)}
 
     def is_private(self, path: AnyPath) -> bool:
-        """Whether a file lies in the run's own folder, which goes as a whole."""
+        """Whether a file is in the run folder, which is removed as a whole."""
         return absolute(path).startswith(self._run_dir + os.sep)
 
     def for_writing(self, path: AnyPath, *, is_claimed: bool = True) -> str:
         """Where to write what the script wants to write to `path`.
 
-        The file is made at once, so that another rehearsal finds it, unless the script itself wants
-        to be the one that makes it (mode `x`).
+        The file is created immediately, so that other rehearsals see it, unless the script itself
+        insists on creating it (mode `x`).
         """
         wanted = absolute(path)
         if self.is_borrowed(wanted):
             del self._redirects[wanted]
         if wanted in self._redirects or wanted in self._made or self.is_private(wanted):
             return self._redirects.get(wanted, wanted)
-        # A pipe, a terminal or /dev/null is nobody's checkpoint.
+        # A pipe, a terminal or /dev/null is not a checkpoint.
         if os.path.exists(wanted) and not os.path.isfile(wanted):
             return wanted
-        # A link may lead nowhere yet; what it would make lies in another place.
+        # `lexists`: writing to a dangling link would create a file in another place.
         if os.path.lexists(wanted) or (is_claimed and not _make_file(wanted)):
             return self._redirect(wanted)
         self._list(wanted, is_folder=False)
@@ -114,10 +114,10 @@ class CheckpointPaths:
         wanted = absolute(path)
         if wanted in self._redirects or wanted in self._made:
             return self._redirects.get(wanted, wanted)
-        # What is in it already is the user's, or something the script keeps there.
+        # Its files belong to the user, or the script keeps something there.
         if os.path.isdir(wanted) and (os.listdir(wanted) or self._others.have_written_in(wanted)):
             return self._redirect(wanted)
-        with contextlib.suppress(OSError):  # whoever makes it has it
+        with contextlib.suppress(OSError):  # it exists, or the script's own attempt will fail
             _mkdir(wanted)
         self._list(wanted, is_folder=True)
         return wanted
@@ -129,16 +129,16 @@ class CheckpointPaths:
         return self._redirects.get(absolute(path), path)
 
     def is_redirected(self, path: AnyPath) -> bool:
-        """Whether the script's file of this name is elsewhere, and the one there is not ours."""
+        """Whether what the script wrote to this path is elsewhere."""
         return absolute(path) in self._redirects
 
     def is_made(self, path: AnyPath) -> bool:
-        """Whether this process made the file (or the folder it lies in) of this name."""
+        """Whether this process created this file, or a folder that contains it."""
         wanted = absolute(path)
         return any(is_in(wanted, made) for made in self._made)
 
     def drop_redirect(self, path: AnyPath) -> None:
-        """The script deleted its file: delete ours, not the one that was there before."""
+        """The script deletes a redirected file: delete ours, not the user's file of that name."""
         wanted = absolute(path)
         is_borrowed = self.is_borrowed(wanted)
         place = self._redirects.pop(wanted)
@@ -151,7 +151,7 @@ class CheckpointPaths:
             _remove(place)
 
     def for_renaming(self, source: AnyPath, target: AnyPath) -> tuple[str, str]:
-        """The names to use when the script renames `source`, a file of ours, to `target`.
+        """The paths to use when the script renames `source`, which it wrote itself, to `target`.
 
         This is how careful scripts save: to a temporary name first.
         """
@@ -162,7 +162,7 @@ class CheckpointPaths:
         return place, self.for_writing(target)
 
     def follow_folder(self, source: AnyPath, target: AnyPath) -> None:
-        """A folder was renamed: files that this process made in it have moved along."""
+        """A folder was renamed: update the paths of files that this process created in it."""
         old, new = absolute(source), absolute(target)
         for path in list(self._made):
             if is_in(path, old):
@@ -174,7 +174,7 @@ class CheckpointPaths:
         """Whether this is a checkpoint, or a folder with one in it, from before the rehearsal."""
         wanted = absolute(path)
         if os.path.islink(wanted):
-            return False  # what it leads to stays, and links are quickly made
+            return False  # deleting a link leaves its target, and a link is easy to recreate
         if os.path.isdir(wanted):
             return any(map(self._is_foreign_weights, _files_below(wanted)))
         return self._is_foreign_weights(wanted)
@@ -186,10 +186,11 @@ class CheckpointPaths:
             self._is_foreign_weights(os.path.join(folder, name)) for name in os.listdir(folder)
         )
 
-    def let_vanish(self, path: AnyPath, what_for: str) -> None:
-        """The script deletes something real: let it believe so.
+    def pretend_deleted(self, path: AnyPath, what_for: str) -> None:
+        """The script deletes a real file: pretend that it is gone.
 
-        It may see it again and delete it again, but not for ever: some loop until it is gone.
+        The script may find the file and delete it again, but only `MAX_DELETIONS` times: some
+        scripts loop until it is gone.
         """
         wanted = absolute(path)
         self._gone[wanted] = self._gone.get(wanted, 0) + 1
@@ -197,16 +198,16 @@ class CheckpointPaths:
             raise PermissionError(1, os.strerror(1), os.fspath(path))
         RECORD.note(f"a real checkpoint was not {what_for}: {wanted}")
 
-    def come_back(self, path: AnyPath) -> bool:
-        """The script makes something anew: whether it believes to have deleted it."""
+    def forget_deletion(self, path: AnyPath) -> bool:
+        """The script creates this path again; returns whether it believes to have deleted it."""
         wanted = absolute(path)
         return self._gone.pop(wanted, None) is not None
 
     def keep_under_new_name(self, source: AnyPath, target: AnyPath) -> None:
-        """The script renames a real checkpoint: it stays, and can be read under the new name."""
+        """The script renames a real checkpoint: leave it in place, but read it by the new name."""
         old = absolute(source)
         place = self._redirects.pop(old, old)
-        self.let_vanish(source, "renamed")
+        self.pretend_deleted(source, "renamed")
         self._redirects[absolute(target)] = place
 
     def is_borrowed(self, path: AnyPath) -> bool:
@@ -218,7 +219,7 @@ class CheckpointPaths:
         """Delete the files that this process made."""
         for path in reversed(list(self._made)):
             if os.path.isdir(path) and not os.path.islink(path):
-                # The command line leaves a folder to rehearsals that still need it, or removes it.
+                # Otherwise the command line removes it, once no other rehearsal needs it.
                 if not self._others.may_write_in(path):
                     self._empty(path)
             elif os.path.lexists(path):
@@ -229,7 +230,7 @@ class CheckpointPaths:
         """Delete a folder and what was written into it since the rehearsal began."""
         for place, folders, names in os.walk(folder, topdown=False):
             for path in (os.path.join(place, name) for name in names):
-                # Real files may have been moved here, and keep their time.
+                # The script may have moved real files here; they keep their modification time.
                 if not self._is_foreign(path):
                     _remove(path)
             for name in folders:
@@ -248,9 +249,9 @@ class CheckpointPaths:
 
     def _redirect(self, wanted: str) -> str:
         self._tell(wanted)
-        # Another rehearsal may have been first with the file, in a folder that is ours.
+        # Another rehearsal may have created the file first, in a folder that this one created.
         self._list_folder_of(wanted)
-        # The digest tells files of the same name apart.
+        # The digest distinguishes files of the same name in different folders.
         digest = hashlib.sha256(wanted.encode("utf-8", "surrogateescape")).hexdigest()[:12]
         folder = os.path.join(self._run_dir, _REDIRECT_FOLDER, f"{os.getpid()}-{digest}")
         os.makedirs(folder, exist_ok=True)
@@ -287,13 +288,13 @@ class CheckpointPaths:
 
 
 def _make_file(path: str) -> bool:
-    """Make an empty file; False if one is there by now."""
+    """Create an empty file; False if it already exists."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except FileExistsError:
         return False
     except OSError:
-        pass  # whoever writes there will be told why that fails
+        pass  # the script's own write will fail with the reason
     return True
 
 
@@ -304,6 +305,6 @@ def _files_below(folder: str) -> Iterator[str]:
 
 
 def _remove_if_empty(folder: str) -> None:
-    # It may hold something of the user's, or be a link.
+    # It may contain files of the user's, or be a link.
     with contextlib.suppress(OSError):
         _rmdir(folder)

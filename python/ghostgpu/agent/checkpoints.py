@@ -1,8 +1,8 @@
-"""Keeps checkpoints of zeros from replacing real ones, at every hook that scripts save through.
+"""Keeps checkpoints of zeros from replacing real ones, however a script saves them.
 
-The hooks: `torch.save` and its relatives for scripted and exported models, safetensors,
-`torch.distributed.checkpoint`, Lightning's own writer, and Python's own functions for files
-(`file_hooks`). What may be written where is decided in `checkpoint_paths`.
+Hooked are `torch.save` and its counterparts for scripted and exported models, safetensors,
+`torch.distributed.checkpoint`, Lightning's own writer, and Python's file functions
+(`file_hooks`). `checkpoint_paths` decides what may be written where.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CheckpointGuard:
         self._is_active = not session.keep_checkpoints
         self.paths = CheckpointPaths(session.run_dir, session.started_at)
         self.on_save: Callable[[], object] = lambda: None
-        """Called before something is written."""
+        """Called before a checkpoint is written."""
 
     def install(self) -> None:
         """Guard torch's own functions and the file functions behind them."""
@@ -36,7 +36,7 @@ class CheckpointGuard:
         for module in (torch, torch.serialization):
             module.save = self._redirecting(self._sparse(module.save), 1, "f", writing)
             module.load = self._redirecting(module.load, 0, "f", reading)
-        # These write and read in C++, by the name of the file.
+        # These open the file by its name in C++.
         for module in (torch.jit, torch.export):
             module.save = self._redirecting(module.save, 1, "f", writing)
             module.load = self._redirecting(module.load, 0, "f", reading)
@@ -46,7 +46,7 @@ class CheckpointGuard:
             FileHooks(torch, self.paths).install()
 
     def after_import(self, module: ModuleType) -> None:
-        """Guard a module that brings its own way of saving."""
+        """Guard the save and load functions of a module that was just imported."""
         writing, reading = self.paths.for_writing, self.paths.for_reading
         anything: Any = module
         if module.__name__ == "safetensors.torch":
@@ -64,11 +64,11 @@ class CheckpointGuard:
         self.paths.delete_made()
 
     def _sparse(self, save: Callable[..., Any]) -> Callable[..., Any]:
-        """`torch.save`, with files in which zeros take no room."""
+        """`torch.save`, writing sparse files in which zeros take no disk space."""
 
         @functools.wraps(save)
         def wrapper(obj: Any, f: Any, *arguments: Any, **options: Any) -> Any:
-            # Its older format needs a file that the system knows.
+            # The older format needs a real file descriptor.
             is_zip = options.get("_use_new_zipfile_serialization", True) and len(arguments) < 3
             if not (self._is_active and is_zip and is_local_path(f)):
                 return save(obj, f, *arguments, **options)
@@ -106,7 +106,7 @@ class CheckpointGuard:
         return wrapper
 
     def _guard_folder(self, owner: Any, place: Callable[[Any], Any]) -> None:
-        """`torch.distributed.checkpoint` keeps the folder in `self.path`."""
+        """Replace the folder that `torch.distributed.checkpoint` keeps in `self.path`."""
 
         def adjust(storage: Any) -> None:
             if place == self.paths.for_writing_folder:

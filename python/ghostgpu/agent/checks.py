@@ -1,7 +1,7 @@
-"""Checks of PyTorch's own that hold in every script that works, and would fail on a card of zeros.
+"""PyTorch's own argument checks, which pass in every working script but would fail here.
 
-`torch.linalg.eig` asks the card whether all values are finite before it starts. Nothing is
-computed here, so the answer reads as "no"; on a real card, where the script goes on, it is "yes".
+`torch.linalg.eig` first asks the card whether all values are finite. Nothing is computed in a
+rehearsal, so it would read "no"; on a real card, where the script works, it reads "yes".
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from .readbacks import Readbacks
 from .report import RECORD
 
 _CHECKED = {"linalg_eig": "torch.linalg.eig: the matrix is assumed to have no infinities or NaNs"}
-"""Operators that check their arguments on the card, with what is assumed about those."""
+"""Operators that check their arguments on the card, and what is assumed about the arguments."""
 
 
 class ArgumentChecks:
-    """Lets the checks inside some operators succeed."""
+    """Makes the checks inside these operators succeed."""
 
     def __init__(self, torch: Any, readbacks: Readbacks) -> None:
         self._torch = torch
@@ -30,8 +30,8 @@ class ArgumentChecks:
     def _passing(self, assumption: str) -> Any:
         def passing(original: Any, *arguments: Any, **options: Any) -> Any:
             RECORD.assume(assumption)
-            # The first question is whether the arguments are in order, the second whether the work
-            # has failed.
+            # The operator reads two truth values: whether its arguments are valid (yes), then
+            # whether the computation failed (no).
             with self._readbacks.answering(0, checks=1):
                 return original(*arguments, **options)
 

@@ -1,7 +1,7 @@
 """Batches cut to fewer tokens, to see how memory grows with the sequence.
 
-A script that has no argument for the length of its sequences still takes whatever length its
-batches have. So batches are cut where they come from the `DataLoader`.
+A script without an argument for the sequence length still works with whatever length its batches
+have. So batches are cut as they leave the `DataLoader`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CutBatches:
         return cut(self._torch, batch, own, self._length)
 
     def __getattr__(self, name: str) -> Any:
-        # PyTorch's own iterator has more to it than the protocol, and frameworks use that.
+        # Frameworks use attributes of PyTorch's iterator beyond the iterator protocol.
         return getattr(self._batches, name)
 
     def _look_at(self, batch: Any) -> None:

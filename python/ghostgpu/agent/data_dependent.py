@@ -2,13 +2,13 @@
 
 The card holds no values, so `nonzero` would find nothing and a boolean mask would select nothing.
 Where the values follow from the host (`known_values`), so does the size. Otherwise the largest
-result is assumed: every element is selected, every element is unique. With a `share` less than one
-(`plausible`) it is that part of the largest, to show how much memory hangs on the assumption.
+result is assumed: every element is selected, every element is unique. With a `share` below one
+(`plausible`), that part of the largest is assumed, to show how much memory depends on it.
 
-The real kernels still run, so that their allocations are the real ones; only the one number that
-they read back from the card, the length of the result, is decided here and given to them by the
-stand-in library. The sizes of those reads are PyTorch's: `Nonzero.cu`, `Unique.cu` and `Repeat.h`
-in `aten/src/ATen/native`, the same from 2.6 to 2.15.
+The real kernels still run, so that their allocations are the real ones. Only the one number that
+they read back from the card, the length of the result, is decided here and supplied by the stand-in
+library. How many bytes they read is in PyTorch's `Nonzero.cu`, `Unique.cu` and `Repeat.h`
+(`aten/src/ATen/native`), unchanged from 2.6 to 2.15.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .stacks import users_line
 INT32_BYTES = 4
 
 MOST_COUNTED_PLACES = 1 << 16
-"""Sparse products may coalesce the same entries in every step: to count more takes too long."""
+"""Beyond this, places are not counted: scripts may coalesce the same tensor in every step."""
 
 
 class ShapeAssumptions:
@@ -50,7 +50,7 @@ class ShapeAssumptions:
         self._thrust_length_bytes = 8 if _cuda_version(torch) >= (13, 1) else INT32_BYTES
 
     def install(self) -> None:
-        """Stand in front of the CUDA kernels concerned."""
+        """Put replacements in front of the CUDA kernels whose result sizes depend on values."""
         for operator, replacement in (
             ("nonzero", self._nonzero),
             ("nonzero.out", self._nonzero),
@@ -70,7 +70,7 @@ class ShapeAssumptions:
         put_in_front(self._torch, "_coalesce", "SparseCUDA", self._coalesce)
 
     def _coalesce(self, original: Any, tensor: Any) -> Any:
-        """A sparse tensor in coordinates, whose entries for the same place are added up."""
+        """Coalescing a sparse COO tensor, which sums entries of the same place."""
         count = tensor._nnz()
         is_counted = 1 < count <= MOST_COUNTED_PLACES
         places = self._known.attempt(self._known.of, tensor._indices()) if is_counted else None
@@ -87,7 +87,7 @@ class ShapeAssumptions:
             return original(tensor)
 
     def _sparse_coo_tensor(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """A sparse tensor whose size is not given is as large as its largest indices say."""
+        """A sparse tensor without a given size is as large as its largest indices require."""
 
         def sparse_coo_tensor(*arguments: Any, **options: Any) -> Any:
             has_size = len(arguments) != 2 or options.get("size") is not None
@@ -114,7 +114,7 @@ class ShapeAssumptions:
             indices = values.nonzero()
             with self._readbacks.answering_copy(len(indices), INT32_BYTES):
                 result = original(tensor, **options)
-            # A result that the script brought along may be a part of something larger.
+            # With `out=`, the result may be a part of a larger tensor.
             if not options:
                 self._known.learn(result, indices)
             return result
@@ -124,12 +124,12 @@ class ShapeAssumptions:
                 f"all {count} elements are selected by nonzero() or a boolean mask: "
                 f"{_shape(tensor)}, the largest case"
             )
-        # Not through `item()`: the kernel copies one `int` itself.
+        # The kernel copies one `int` itself instead of calling `item()`.
         with self._readbacks.answering_copy(self._plausible.count_of(tensor, count), INT32_BYTES):
             return original(tensor, **options)
 
     def _combinations(self, original: Any) -> Any:
-        """PyTorch selects them with a mask, but how many there are does not depend on values."""
+        """PyTorch selects combinations with a mask, but their number does not depend on values."""
 
         def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
             count = input.numel()
@@ -190,12 +190,12 @@ class ShapeAssumptions:
         values = self._known.of(repeats)
         if values is None and output_size is None and repeats.numel():
             self._assume(f"each of the repeats of repeat_interleave() is 1: {_shape(repeats)}")
-        # PyTorch reads their sum, and whether all are positive.
+        # PyTorch reads the sum of the repeats, and whether none is negative.
         with self._readbacks.answering(repeats.numel() if values is None else int(values.sum())):
             return original(repeats, output_size=output_size)
 
     def _bincount(self, original: Any, tensor: Any, *arguments: Any, **options: Any) -> Any:
-        # The largest value reads as 0, so that the result has `minlength` bins, or one.
+        # If unknown, the largest value reads as 0, so the result has `minlength` bins, or one.
         values = self._known.of(tensor)
         if values is None or not values.numel():
             sentence = f"no value is minlength or more in bincount(): {_shape(tensor)}"
@@ -216,9 +216,9 @@ class ShapeAssumptions:
         return result
 
     def _spread_evenly(self, counts: Any, total: int) -> None:
-        """Unknown values fall into all bins alike: who counts them expects them to add up.
+        """Assume that unknown values are spread evenly over the bins, so that the counts add up.
 
-        Routers of experts exchange such counts, and split tensors by them.
+        Mixture-of-experts routers exchange such counts and split tensors by them.
         """
         bins = counts.numel()
         if bins:
@@ -229,10 +229,10 @@ class ShapeAssumptions:
     def _nested_from_mask(
         self, original: Any, padded: Any, mask: Any, mask_check: bool = True
     ) -> Any:
-        """Sequences without padding, which `TransformerEncoder` makes of a batch in evaluation.
+        """The nested tensor without padding that `TransformerEncoder` makes in evaluation mode.
 
-        The lengths are read in one copy, which cannot be answered: the real kernel runs for what
-        it allocates on its way there, and its result, without any sequence, is replaced.
+        The kernel reads all lengths in one copy, which cannot be answered. It runs anyway, for what
+        it allocates before that read; its result, which has no sequences, is replaced.
         """
         values = self._known.of(mask)
         longest = mask.size(1)
@@ -247,7 +247,7 @@ class ShapeAssumptions:
         return self._torch._nested_from_padded(padded, self._torch.stack((lengths, widths), 1))
 
     def _is_mask_left_aligned(self, original: Any, padded: Any, mask: Any) -> Any:
-        """Whether padding comes after the tokens of each sequence; if nothing is known, it does."""
+        """Whether padding comes after the tokens of each sequence; assumed if it is not known."""
         values = self._known.of(mask)
         is_aligned = values is None or bool((values[:, :-1] | ~values[:, 1:]).all())
         with self._readbacks.answering(0, checks=int(is_aligned)):

@@ -1,6 +1,6 @@
 """The end of the process: the last peaks, the exception that ended it, and the report file.
 
-A script can end in many ways, and each must leave a report: by itself, by an exception, by the
+Every way in which a script can end must leave a report: at its last line, by an exception, by the
 step limit, by `os._exit` (which is also how forked `multiprocessing` children end), by SIGTERM.
 """
 
@@ -42,30 +42,30 @@ class Ending:
         self._exit_explanations: list[Callable[[str], None]] = []
 
     def add_last_act(self, act: Callable[[], None]) -> None:
-        """Have something done once, just before the report is written."""
+        """Call `act` once, just before the report is written."""
         self._last_acts.append(quietly(act))
 
     def add_explanation(self, explain: Callable[[BaseException], None]) -> None:
-        """Have something look at the exception that ends the script."""
+        """Call `explain` with the exception that ends the script."""
         self._explanations.append(quietly(explain))
 
     def add_exit_explanation(self, explain: Callable[[str], None]) -> None:
-        """Have something look at the line at which the script calls `sys.exit` with a failure."""
+        """Call `explain` with the line at which the script calls `sys.exit` with a failure."""
         self._exit_explanations.append(quietly(explain))
 
     def move_to(self, run_dir: str) -> None:
-        """Have the report written into the folder of another run."""
+        """Write the report into the folder of another run."""
         self._run_dir = run_dir
 
     def end_at_once(self) -> None:
-        """Leave out what Python does at its end: in a copy of the script nobody misses it.
+        """Skip Python's own shutdown, which a copy of the script does not need.
 
-        It takes every module and object apart, which is half of the time of a short rehearsal.
+        Tearing down every module and object takes half the time of a short rehearsal.
         """
         self._ends_at_once = True
 
     def forget_parent(self) -> None:
-        """Called in a forked child, which has a report to write only if it uses CUDA itself."""
+        """Called in a forked child, which writes a report only if it uses CUDA itself."""
         self._is_forked = True
         if threading.current_thread() is threading.main_thread() and (
             signal.getsignal(signal.SIGTERM) == self._on_terminate
@@ -73,7 +73,7 @@ class Ending:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def install(self) -> None:
-        """Be there at every way out."""
+        """Hook into every way in which the process can end."""
         atexit.register(self._at_exit)
         self._wrap_hard_exit()
         self._wrap_soft_exit()
@@ -83,7 +83,7 @@ class Ending:
 
     @quietly
     def _at_exit(self) -> None:
-        # Set by the interpreter when it prints a traceback, whatever `sys.excepthook` is by then.
+        # The interpreter sets these when it prints a traceback, whatever `sys.excepthook` is.
         error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
         if isinstance(error, BaseException):
             self._note_exception(error)
@@ -93,7 +93,7 @@ class Ending:
         _skip_last_collections()
 
     def _leave(self, error: BaseException | None) -> None:
-        """End the process here, where it is known with which code it would end."""
+        """End the process now, with the exit code that it would have had."""
         if isinstance(error, Exception):
             status = 1
         elif error is None and RECORD.report.stopped_by_step_limit:
@@ -117,7 +117,7 @@ class Ending:
         while self._last_acts:
             self._last_acts.pop(0)()
         if has_cuda:
-            # Whatever cannot be had, the rest of the report must be written.
+            # If one of these fails, the rest of the report must still be written.
             RECORD.report.peaks = quietly(self._peaks.fold)() or []
             RECORD.report.memory_limits = quietly(memory_limits)(self._torch) or []
             RECORD.report.total_allocated_bytes = quietly(_total_allocated)(self._torch) or 0
@@ -143,7 +143,7 @@ class Ending:
         os._exit = hard_exit  # type: ignore[assignment]
 
     def _wrap_soft_exit(self) -> None:
-        """`sys.exit`, and `exit` and `quit`, which Python puts beside it for interactive use."""
+        """Wrap `sys.exit`, and `exit` and `quit`, which Python offers for interactive use."""
         note = quietly(self._note_exit)
 
         def noting(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -162,7 +162,7 @@ class Ending:
             quitter.__call__ = noting(quitter.__call__)
 
     def _note_exit(self, status: int | str) -> None:
-        """The script gives up by itself: where, and what it says about it."""
+        """The script gives up by itself: report where, and the message it exits with."""
         oom.note_exit(self._torch)
         line = users_line()
         text = str(status).strip().splitlines() or [""]
@@ -182,7 +182,7 @@ class Ending:
         threading.excepthook = hook
 
     def _wrap_process_run(self) -> None:
-        """`multiprocessing` prints a child's exception itself: no hook ever sees it."""
+        """Wrap the run of `multiprocessing` children: their exceptions reach no other hook."""
         from multiprocessing.process import BaseProcess
 
         original = BaseProcess.run
@@ -213,9 +213,9 @@ class Ending:
 
 
 def _skip_last_collections() -> None:
-    """Spare the interpreter its last searches for cycles: a tenth of a short rehearsal.
+    """Skip the interpreter's final garbage collections: a tenth of a short rehearsal.
 
-    Files that only such a cycle holds would have been written out by them.
+    They would have flushed files that only a reference cycle keeps alive, so flush those here.
     """
     written = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
     for each in gc.get_objects():
@@ -243,7 +243,7 @@ def _cudnn_version(torch: Any) -> str | None:
     try:
         number = torch.backends.cudnn.version()
     except RuntimeError:
-        number = None  # PyTorch refuses to say it for a card that this cuDNN is too new for
+        number = None  # PyTorch refuses to say it if this cuDNN no longer supports the card
     if number is None:
         return None
     major, rest = divmod(number, 10000) if number >= 90000 else divmod(number, 1000)

@@ -1,8 +1,8 @@
-"""Stands before Python's own functions for files, as far as they concern checkpoints.
+"""Wraps Python's own file functions to protect checkpoints.
 
 Scripts write weights with `open` and `pickle`, copy the best ones with `shutil`, rename the last
-ones to make room, and delete old ones. What becomes of a file is decided in `checkpoint_paths`,
-which files are concerned in `value_files`.
+ones to make room, and delete old ones. `value_files` decides which files are concerned, and
+`checkpoint_paths` what happens to them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_local_path(value: Any) -> bool:
 
 
 def _is_memory_snapshot() -> bool:
-    """Whether PyTorch writes down its allocator's state: that is real, and what people came for."""
+    """Whether PyTorch writes a memory snapshot: its contents are real, so it is not redirected."""
     frame = sys._getframe(4)  # the caller of `open`
     return frame.f_code.co_name.endswith("_snapshot") and (
         frame.f_code.co_filename.endswith(os.path.join("torch", "cuda", "memory.py"))
@@ -46,7 +46,7 @@ class FileHooks:
         self._paths = paths
 
     def install(self) -> None:
-        """Guard everything that scripts and libraries reach by these names."""
+        """Wrap the functions under every name by which scripts and libraries call them."""
         builtins.open = io.open = self._guarded_open(io.open)
         for name in ("copymode", "copystat"):
             setattr(shutil, name, self._guarded_copy_of_state(getattr(shutil, name)))
@@ -59,7 +59,7 @@ class FileHooks:
 
     def _put_in_os(self, name: str, function: Function) -> None:
         setattr(os, name, function)
-        # Up to Python 3.10, paths call what `pathlib` found in `os` when it was imported.
+        # Up to Python 3.10, `pathlib` calls the functions that `os` had when it was imported.
         accessor = getattr(pathlib, "_NormalAccessor", None)
         if accessor is not None and hasattr(accessor, name):
             setattr(accessor, name, staticmethod(function))
@@ -74,7 +74,7 @@ class FileHooks:
 
         @functools.wraps(original)
         def open(file: Any, mode: Any = "r", *arguments: Any, **options: Any) -> Any:
-            # Every file that Python opens passes here: what cannot concern the agent goes on.
+            # Every file that Python opens comes through here, so irrelevant ones leave early.
             if isinstance(file, (str, os.PathLike)):
                 try:
                     file = place(file, mode)
@@ -106,7 +106,7 @@ class FileHooks:
         return file
 
     def _guarded_copy_of_state(self, original: Function) -> Function:
-        """`shutil.copy` gives the copy the mode of the source, `copy2` its times too."""
+        """`copymode` and `copystat`, which `shutil.copy` and `copy2` call after copying."""
 
         @functools.wraps(original)
         def copy_state(src: Any, dst: Any, **options: Any) -> Any:
@@ -127,7 +127,7 @@ class FileHooks:
             if paths.is_borrowed(source):
                 return paths.keep_under_new_name(source, target)
             if paths.is_redirected(source):
-                # Across file systems `os.replace` fails, and our folder may be on another.
+                # `os.replace` fails across file systems, and the run folder may be on another one.
                 shutil.move(*paths.for_renaming(source, target))
                 return None
             if paths.is_made(source) and os.path.isfile(source):
@@ -158,7 +158,7 @@ class FileHooks:
             try:
                 original(path, *arguments, **options)
             except FileExistsError:
-                if not (is_local and self._paths.come_back(path)):
+                if not (is_local and self._paths.forget_deletion(path)):
                     raise
                 return
             if is_local:
@@ -175,7 +175,7 @@ class FileHooks:
                 if paths.is_redirected(path):
                     return paths.drop_redirect(path)
                 if is_weights(os.fspath(path)) and quietly(paths.holds_foreign_weights)(path):
-                    return paths.let_vanish(path, "deleted")
+                    return paths.pretend_deleted(path, "deleted")
                 original(path)
                 quietly(paths.note_removed)(path)
                 return None
@@ -189,7 +189,7 @@ class FileHooks:
         @functools.wraps(original)
         def rmtree(path: Any, *arguments: Any, **options: Any) -> Any:
             if is_local_path(path) and quietly(paths.holds_foreign_weights)(path):
-                return paths.let_vanish(path, "deleted")
+                return paths.pretend_deleted(path, "deleted")
             original(path, *arguments, **options)
             if is_local_path(path):
                 quietly(paths.note_removed)(path)

@@ -1,7 +1,7 @@
-"""Which of PyTorch's functions and methods the agent stands around to follow values.
+"""Which of PyTorch's functions and methods the agent wraps to follow values.
 
-All that make tensors of tensors or write to them, as PyTorch's own schemas say, and not those that
-only show a part of one. There is no list of operators: what a new release adds is followed too.
+All that compute tensors or write to them, according to PyTorch's own schemas, but not those that
+return a view. There is no list of operators, so what a new release adds is followed too.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _OF_OPERATOR = {
     **{"neg": "neg", "invert": "bitwise_not", "and": "bitwise_and", "or": "bitwise_or"},
     **{"xor": "bitwise_xor", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder"},
 }
-"""Names of operators, where they are not those of Python's methods."""
+"""Operator names of methods that Python calls by another name."""
 
 _READ = frozenset(("equal", "allclose"))
-"""Functions that read a truth value themselves."""
+"""Functions that read a truth value from the card themselves."""
 
 _COPIED = frozenset(
     (
@@ -32,14 +32,14 @@ _COPIED = frozenset(
         *("tensor", "as_tensor", "asarray", "scalar_tensor"),
     )
 )
-"""Copies, which `known_copies` stands around, as they may come from the host or go there."""
+"""Copies, which may cross between host and card: `known_copies` wraps them."""
 
 _MAY_COPY = frozenset(("reshape", "reshape_as", "flatten", "ravel", "positive"))
-"""Views according to their schemas, but copies where there can be no view."""
+"""Views according to their schemas, but copies where no view is possible."""
 
 
 class Followed(NamedTuple):
-    """A function or method to stand around."""
+    """A function or method to wrap."""
 
     owner: Any
     name: str
@@ -49,7 +49,7 @@ class Followed(NamedTuple):
 
 
 def followed_functions(torch: Any) -> Iterable[Followed]:
-    """Everything to stand around, in the order of the places where Python finds it."""
+    """Everything to wrap, in the order in which Python looks it up."""
     makes, writes = _by_effect(torch)
     tensor = torch.Tensor
     for name in dir(tensor):
@@ -63,7 +63,7 @@ def followed_functions(torch: Any) -> Iterable[Followed]:
             elif name in makes and name not in _COPIED:
                 yield Followed(tensor, name, name, False)
     modules = (torch, torch._C._nn, torch.nn.functional, torch.special, torch.linalg, torch.fft)
-    # Last, what only PyTorch's own Python code calls: the inside of `torch.einsum`.
+    # Last, what only PyTorch's own Python code calls, such as the body of `torch.einsum`.
     for module in (*modules, torch._C._VariableFunctions):
         for name in dir(module):
             function = getattr(module, name, None)
@@ -86,7 +86,7 @@ def _operator_of(name: str) -> str:
 
 
 def _by_effect(torch: Any) -> tuple[set[str], set[str]]:
-    """Names of operators that make tensors, and of those that write to one they are given."""
+    """Names of operators that compute new tensors, and of those that write to an argument."""
     makes, writes = set(_READ | _MAY_COPY), set()
     for schema in torch._C._jit_get_all_schemas():
         namespace, _, name = schema.name.partition("::")

@@ -1,9 +1,9 @@
-"""Goes on in a forked copy of the script for each rehearsal that the command line wants.
+"""Forks the script for each rehearsal that the command line requests.
 
-A copy has everything the script had built: imported modules, the model, the optimizer, what lies on
-the virtual card, PyTorch's allocator in its present state. PyTorch forbids CUDA in such a copy,
-because a real driver does not survive a fork. The stand-in library does: it holds no threads and no
-files, and counts the copy's memory in the copy's own run (`ghostgpu_continue_in`).
+The fork has everything the script had built: imported modules, the model, the optimizer, memory on
+the virtual card, the state of PyTorch's allocator. PyTorch forbids CUDA in a forked process because
+a real driver does not survive a fork. The stand-in library does: it has no threads and no open
+files, and counts the fork's memory in the fork's own run (`ghostgpu_continue_in`).
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from . import preload
 from .shared_numbers import SESSION_FILE, SESSION_VARIABLE
 
 _HARMLESS_THREADS = frozenset({"TMonitor"})
-"""Threads that nobody waits for: tqdm's, which redraws stuck progress bars."""
+"""Threads that a fork can do without: tqdm's, which redraws stuck progress bars."""
 
 _PAUSE_S = 0.01
-"""How long it may go unnoticed that a copy has ended."""
+"""How often to check whether a fork has ended."""
 
 _forking = False
 
 
 def is_forking() -> bool:
-    """Whether a fork under way makes a copy that goes on as the script itself."""
+    """Whether the fork in progress continues as the script itself."""
     return _forking
 
 
 def why_not_forkable() -> str | None:
-    """Why a forked copy of this process could not go on as the script, or None if it can."""
+    """Why a fork of this process could not continue as the script; None if it can."""
     if threading.current_thread() is not threading.main_thread():
         return "the place is reached in a thread of its own"
     for thread in threading.enumerate():
@@ -49,9 +49,9 @@ def why_not_forkable() -> str | None:
 
 
 def keep_forkable(torch: Any) -> None:
-    """Have questions about the card not mark this process as one whose copies may not use CUDA.
+    """Keep queries about the card from making PyTorch forbid CUDA in forks of this process.
 
-    `torch.cuda.is_available()` does that, and nearly every script asks it early.
+    `torch.cuda.is_available()` does that, and nearly every script calls it early.
     """
     try:
         count = ctypes.CDLL(None).cudaGetDeviceCount
@@ -67,7 +67,7 @@ def keep_forkable(torch: Any) -> None:
 
 
 class ForkServer:
-    """The script's side of the line to the command line: one JSON object per line."""
+    """The script's end of the socket to the command line: one JSON object per line."""
 
     def __init__(self, path: str) -> None:
         self._line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -78,14 +78,15 @@ class ForkServer:
         self._line.sendall(json.dumps(message).encode() + b"\n")
 
     def close(self) -> None:
-        """Leave the line to a copy."""
+        """Close this process's end; a fork keeps the connection."""
         self._line.close()
 
     def serve(self, before_first: Callable[[], object] | None = None) -> dict[str, Any] | None:
-        """Fork for each request, also while copies run. Returns a request in each copy, and None
-        here, at the end: when the command line hangs up, copies that still run are killed.
+        """Fork for each request, also while other forks run.
 
-        `before_first` is called when there is a first request: what it does is done for all copies.
+        Returns the request in each fork. Here it returns None when the command line has hung up;
+        forks that still run are then killed. `before_first` is called at the first request, before
+        forking, so that all forks have what it prepares.
         """
         children: dict[int, tuple[str, float]] = {}
         while True:
@@ -118,7 +119,7 @@ class ForkServer:
         return message if isinstance(message, dict) else None
 
     def _report_ended(self, children: dict[int, tuple[str, float]]) -> float:
-        """Say how children have ended that have; how long the others may be left alone."""
+        """Report children that have ended; returns how long to wait before the next check."""
         for child, (run_dir, started) in list(children.items()):
             done, status = os.waitpid(child, os.WNOHANG)
             if done:
@@ -129,16 +130,16 @@ class ForkServer:
         return _PAUSE_S if children else 0.0
 
     def _has_word_within(self, seconds: float) -> bool:
-        """Whether there is a request, or the command line hung up."""
+        """Whether a request arrives or the command line hangs up within this time."""
         if b"\n" in self._received or seconds == 0.0:
             return True
         return bool(select.select([self._line], [], [], seconds)[0])
 
 
 def fork() -> int:
-    """Make a copy that goes on as the script itself."""
+    """Fork a process that continues as the script itself."""
     global _forking
-    # What is still in buffers would be written by every copy.
+    # Otherwise every fork would write what is still in the buffers.
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
@@ -150,13 +151,13 @@ def fork() -> int:
 
 
 def settle_in(torch: Any, run_dir: str, *, has_used_card: bool) -> None:
-    """Make this copy a process of its own run, which may use CUDA."""
+    """Move this fork into its own run, and let it use CUDA."""
     os.environ[SESSION_VARIABLE] = os.path.join(run_dir, SESSION_FILE)
     if not (preload.continue_in(run_dir) if has_used_card else preload.reopen_session()):
         sys.stderr.write("ghostgpu: the copy cannot use the cards of its own run\n")
         os._exit(preload.EXIT_OWN_FAILURE)
     anything: Any = torch
     anything._C._cuda_isInBadFork = anything.cuda._is_in_bad_fork = lambda: False
-    # The threads of the pool did not come along, and OpenMP would wait for them.
+    # The threads of OpenMP's pool do not survive the fork, and OpenMP would wait for them.
     torch.set_num_threads(1)
     anything.set_num_threads = lambda number: None

@@ -1,7 +1,7 @@
-"""Keeps the agent's own faults away from the user's script, and in the answer.
+"""Keeps the agent's own faults out of the user's script and reports them in the answer.
 
-The script goes on as if the agent were not there. The answer then rests on less than it should, so
-every fault is an assumption in it.
+The script continues as if the agent were not there. The answer then rests on less than it should,
+so every fault becomes an assumption.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def install(
 ) -> Result | None:
     """Install one part of the agent; if that fails, report what is `unknown` without it.
 
-    Each part for itself: a new torch that breaks one must not cost the others.
+    Parts are independent: a new torch that breaks one must not disable the others.
     """
     try:
         return function(*arguments)

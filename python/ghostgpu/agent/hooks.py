@@ -1,6 +1,6 @@
-"""The import hook: calls the agent right after a module it cares about has been imported.
+"""The import hook: calls the agent right after a module it watches has been imported.
 
-It imports next to nothing: it is loaded by Python processes that never touch torch.
+It imports almost nothing, because processes that never use torch load it too.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _WATCHED = frozenset(
 
 
 class _AgentsWatch(ImportWatch):
-    """Known by its name, also if the agent is loaded twice."""
+    """A named class, so that `install` recognises it even if the agent is loaded twice."""
 
 
 def _before_import(name: str) -> None:
     if name == "torch":
-        # Before anything of torch is loaded: loading it may already touch a real driver.
+        # Before any part of torch is loaded: that alone may touch a real driver.
         from . import preload
 
         preload.require()
@@ -53,7 +53,7 @@ def _after_import(module: ModuleType) -> None:
 
 
 def _report(module: str, error: Exception) -> None:
-    """Write the report at once: whatever writes it at the end may not have been installed."""
+    """Write the report at once: the part that writes it at the end may not be installed."""
     import os
 
     from .report import RECORD

@@ -1,10 +1,10 @@
-"""Contents of memory on the card, worked out on the host when somebody asks.
+"""Contents of memory on the card, computed on the host when they are needed.
 
 A `Content` stands for all bytes of one storage at one moment and never changes: a write to the
-storage leads to another content, made of the one before. Most are never asked for, so a content
-only remembers the call that made it, with the contents that the call was given, and no tensor on
-the card: nothing there lives longer for it. What is asked for is computed by the same function of
-PyTorch's on tensors of the host.
+storage creates another content, derived from the previous one. Most are never needed, so a content
+only remembers the call that made it and the contents of that call's arguments. It holds no tensor
+on the card, so nothing there lives longer because of it. When it is needed, it is computed by the
+same PyTorch function on host tensors.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 MAX_DEPTH = 64
-"""Contents made of contents made of ...: a counter in a loop must not become a chain of calls."""
+"""Limit for contents derived from contents: a counter in a loop must not become a long chain."""
 
 SMALL_BYTES = 1 << 20
 
 LARGE_BYTES = 256 << 20
-"""Host memory for contents larger than that."""
+"""Host memory for contents larger than `SMALL_BYTES`."""
 
 MAX_SECONDS = 30.0
-"""Processor time for working out values; after that, no more are worked out. Not time of the clock,
-which would make an answer depend on what else the machine does."""
+"""CPU time for computing values; after that, no more are computed. Wall-clock time would make an
+answer depend on how busy the machine is."""
 
 _SEED = 20_240_229
-"""Of random numbers that stand for those of the card."""
+"""Seed of the random numbers that stand for those of the card."""
 
 
 class NotKnown(Exception):
-    """A value cannot be worked out after all."""
+    """A value cannot be computed on the host."""
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """Which part of a storage a tensor shows."""
+    """Which part of a storage a tensor is a view of."""
 
     dtype: Any
     size: tuple[int, ...]
@@ -48,37 +48,37 @@ class Geometry:
 
     @classmethod
     def of(cls, tensor: Any) -> Geometry:
-        """That of a dense tensor."""
+        """The geometry of a dense tensor."""
         return cls(
             tensor.dtype, tuple(tensor.size()), tuple(tensor.stride()), tensor.storage_offset()
         )
 
     def view(self, content: Any) -> Any:
-        """The part of a content's bytes."""
+        """This part of a content's bytes, as a tensor."""
         return content.view(self.dtype).as_strided(self.size, self.stride, self.offset)
 
 
 class Host:
-    """Computes on the host without a trace in the script: gradients, modes, random numbers."""
+    """Computes on the host without side effects on the script's gradients, modes or RNG."""
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
         self.seconds = 0.0
         self.held_bytes = 0
-        """Memory of the small contents that were worked out, and of those that were copied."""
+        """Host memory of small contents that were computed, and of those that were copied."""
         self._large: list[weakref.ref[Content]] = []
         self._draws = 0
         self._thread = threading.local()
 
     def next_draw(self) -> int:
-        """A number for the random numbers of one call."""
+        """A number that identifies the random draw of one call."""
         self._draws += 1
         return self._draws
 
     @contextmanager
     def working(self, is_over_soon: bool = False) -> Iterator[None]:
-        """Inside, calls of PyTorch's functions are the agent's own."""
-        if getattr(self._thread, "is_working", False):  # a content that another one is made of
+        """A context in which calls of PyTorch's functions are the agent's own."""
+        if getattr(self._thread, "is_working", False):  # computing a content from another one
             yield
             return
         if self.seconds > MAX_SECONDS and not is_over_soon:
@@ -105,7 +105,7 @@ class Host:
 
     @contextmanager
     def drawing(self, draw: int) -> Iterator[None]:
-        """Inside, random numbers are those of this draw; the script's own are left as they were."""
+        """A context with the random numbers of this draw; the script's own RNG is unaffected."""
         generator = self.torch.default_generator
         state = generator.get_state()
         generator.manual_seed(_SEED + draw)
@@ -115,7 +115,7 @@ class Host:
             generator.set_state(state)
 
     def hold(self, content: Content) -> None:
-        """A large content was worked out: it is kept until there are too many of them."""
+        """A large content was computed: keep it until large contents exceed their limit."""
         self._large.append(weakref.ref(content))
         living = [each for each in (it() for it in self._large) if each is not None]
         held = sum(each.size_bytes for each in living)
@@ -126,10 +126,10 @@ class Host:
         self._large = [weakref.ref(each) for each in living]
 
     def blank(self, count: int) -> Any:
-        """So many bytes.
+        """A tensor of this many bytes.
 
-        Not `torch.zeros`, which starts PyTorch's threads for it and waits for them: this may happen
-        in the middle of the script's backward pass.
+        Not `torch.zeros`, which starts PyTorch's threads and waits for them: this may run in the
+        middle of the script's backward pass.
         """
         return self.torch.frombuffer(bytearray(count), dtype=self.torch.uint8)
 
@@ -152,22 +152,22 @@ class Content:
         self.size_bytes = size_bytes
         self.depth = depth
         self.draws = draws
-        """Whether random numbers are in it: a possible content, not the true one."""
+        """Whether it depends on random numbers: then it is a possible content, not the true one."""
         self._make: Callable[[], Any] | None = make
         self._bytes: Any = None
 
     @property
     def is_made(self) -> bool:
-        """Whether it takes memory of its own."""
+        """Whether its bytes have been computed and take memory."""
         return self._bytes is not None
 
     def bytes(self) -> Any:
-        """The bytes, as a tensor on the host that nobody may write to."""
+        """The bytes, as a host tensor that must not be written to."""
         if self._bytes is not None:
             return self._bytes
         if self._make is None:
             raise NotKnown
-        make, self._make = self._make, None  # asked for twice, it fails only once
+        make, self._make = self._make, None  # if it fails, it is not tried again
         made = self._bytes = make()
         if self.is_small:
             self.depth = 0
@@ -179,11 +179,11 @@ class Content:
 
     @property
     def is_small(self) -> bool:
-        """Whether it is kept once it was worked out; otherwise, how it was made is kept."""
+        """Whether the bytes are kept once computed; of a large content, the call is kept."""
         return self.size_bytes <= SMALL_BYTES
 
     def give_up(self) -> None:
-        """Free the memory of a large content, which can be worked out again."""
+        """Free the memory of a large content, which can be computed again."""
         self._bytes = None
 
     def __del__(self) -> None:
@@ -193,7 +193,7 @@ class Content:
 
 @dataclass(frozen=True)
 class Shown:
-    """An argument of a call: what a tensor on the card showed of a content."""
+    """An argument of a call: the part of a content that a tensor on the card was a view of."""
 
     content: Content
     geometry: Geometry
@@ -201,7 +201,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Blank:
-    """An argument of which only shape and type count."""
+    """An argument of which only shape and dtype matter."""
 
     dtype: Any
     size: tuple[int, ...]
@@ -231,7 +231,7 @@ class Call:
         self.draws = is_random or any(each.draws for each in contents)
 
     def results(self) -> Any:
-        """What the function returns on the host."""
+        """The function's results, computed on the host."""
         return self.run(self._arguments)
 
     def run(self, arguments: Any) -> Any:
@@ -243,9 +243,9 @@ class Call:
             return self._function(*arguments, **options)
 
     def content(self, parts: dict[int | None, Geometry], size_bytes: int) -> Content:
-        """The content of a storage that was made for some of the results, given by their places.
+        """The content of a storage that holds some of the call's results.
 
-        The place of a single result is None.
+        `parts` maps the index of each result to its geometry; the index of a single result is None.
         """
 
         def make() -> Any:
@@ -262,7 +262,7 @@ class Call:
         return Content(self._host, size_bytes, make, depth=self.depth, draws=self.draws)
 
     def written(self, before: Content | None, geometry: Geometry, size_bytes: int) -> Content:
-        """The content of a storage after the function wrote to its first argument, a part of it."""
+        """The content of a storage after the function wrote to its first argument, a view of it."""
 
         def make() -> Any:
             with self._host.working():

@@ -1,9 +1,9 @@
 """Skips the CPU initialisation of large weights that only feed the virtual card.
 
-The card holds no values, so what a weight was initialised with on its way there cannot matter; a
-model of seven billion weights would still spend minutes and 27 GB on it. Small models are left
-entirely alone: the first `REAL_ELEMENTS` elements are initialised as always, and small tensors
-ever after, so that their random numbers, and those of the script, are the usual ones.
+The card holds no values, so it cannot matter what a weight was initialised with; a model of seven
+billion weights would still spend minutes and 27 GB on it. Small models are left alone: the first
+`REAL_ELEMENTS` elements and all small tensors are initialised as usual, so that their random
+numbers, and those of the script, are the usual ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MIN_ELEMENTS = 1 << 20
 """Tensors with fewer elements are never skipped."""
 
 _WHOLE_FUNCTIONS = (
-    # Those of `torch.nn.init` that do more to a tensor than one `normal_` or `uniform_`.
+    # Functions of `torch.nn.init` that do more than one `normal_` or `uniform_`.
     "_no_grad_trunc_normal_",
     "orthogonal_",
     "sparse_",
@@ -36,7 +36,7 @@ _WHOLE_FUNCTIONS = (
 
 
 class InitialisationSkipper:
-    """Stands before PyTorch's initialisers and lets through what is small or comes early."""
+    """Wraps PyTorch's initialisers; small tensors and early ones are still initialised."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -62,7 +62,7 @@ class InitialisationSkipper:
                 return original(tensor, *arguments, **options)
             if self._skips(tensor):
                 return tensor
-            # Counted once: `orthogonal_` calls `normal_`.
+            # `orthogonal_` calls `normal_`: count its tensor only once.
             self._nested.active = True
             try:
                 self._real_elements += tensor.numel()

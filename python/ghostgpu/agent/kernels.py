@@ -1,8 +1,8 @@
 """Puts Python functions in front of PyTorch's own kernels.
 
 The functions sit below autograd, autocast and the tracing of `torch.compile`, directly above the
-kernel of one backend, so that they see what C++ calls too (a boolean index calls `nonzero`). Each
-is given the next one, in the end the original kernel, and decides itself when to call it.
+kernel of one backend, so they also see calls made by C++ (a boolean index calls `nonzero`). Each
+is passed the next one in the chain, finally the original kernel, and decides when to call it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def put_in_front(
 ) -> None:
     """Put `replacement` in front of the kernel of `operator` ("nonzero") for `backend` ("CUDA").
 
-    With `dtypes`, the replacement need not see calls whose first tensor has another dtype. Even
-    those take several microseconds longer, on their way through Python: nothing belongs in front
-    of an operator that a training step calls hundreds of times.
+    With `dtypes`, the replacement is not called if the first tensor has another dtype. Even such
+    calls take several microseconds longer because they pass through Python: do not put anything in
+    front of an operator that a training step calls hundreds of times.
     """
     unknown = "values and sizes that depend on it are not known"
     part = f"kernel of {operator} for {backend}"
@@ -55,7 +55,7 @@ def _put_in_front(
     chain.insert(0, replacement)
     # PyTorch takes one Python kernel per place: later ones join the chain of the first.
     with warnings.catch_warnings():
-        # It warns about any replaced kernel; here it is on purpose, and not the user's doing.
+        # PyTorch warns about any replaced kernel; this one is intended, and not by the user.
         warnings.simplefilter("ignore")
         if hasattr(torch.library, "get_kernel"):
             if len(chain) == 1:
@@ -71,7 +71,7 @@ def _register_on_backend(
     chain: list[Replacement],
     dtypes: frozenset[Any] | None,
 ) -> None:
-    """torch 2.9 and newer can hand out the kernel that is being replaced."""
+    """For torch 2.9 and newer, which can return the kernel that is being replaced."""
     call = torch.library.get_kernel(f"aten::{operator}", backend).call_boxed
     schema = _operation(torch, operator)._schema.arguments
     is_tensor_first = bool(schema) and str(schema[0].type) == "Tensor"
@@ -98,13 +98,13 @@ def _register_on_backend(
 def _register_above_backends(
     torch: Any, operator: str, by_backend: dict[str, list[Replacement]]
 ) -> None:
-    """Older versions: `BackendSelect` lies right above all backends and can dispatch further."""
+    """For older versions: `BackendSelect` is right above all backends and can redispatch."""
     below = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)
     operation = _operation(torch, operator)
     wants_tensor = [str(argument.type) == "Tensor" for argument in operation._schema.arguments]
 
     def called(keys: Any, *arguments: Any, **options: Any) -> Any:
-        # Dispatching further insists on tensors, also where a number was handed over.
+        # `redispatch` requires tensors, also where a number was passed.
         first, *arguments_after = [
             _as_tensor(torch, argument)
             if wanted and not isinstance(argument, torch.Tensor)
@@ -139,6 +139,6 @@ def _operation(torch: Any, operator: str) -> Any:
 
 
 def _as_tensor(torch: Any, value: Any) -> Any:
-    """PyTorch hands a number that C++ wrapped into a tensor (the 2 of `x / 2`) over as a number."""
+    """The tensor for a number that C++ had wrapped (the 2 in `x / 2`) and passed unwrapped."""
     kind = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
     return torch.scalar_tensor(value, dtype=kind[type(value)], device="cpu")

@@ -1,13 +1,13 @@
 """Follows known values through everything that a script calls in Python.
 
-A mask is made by `torch.eye`, turned round, compared and used as an index; positions are counted
-with `torch.arange`, shifted and sorted. So the agent stands around all of PyTorch's functions that
-make or write tensors (`followed_functions`), above the dispatcher: a kernel's Python function would
-cost several microseconds for each of the thousands of calls in a step, and see numbers without what
-makes them numbers. A call that works on activations pays one look at its result.
+A mask is made by `torch.eye`, negated, compared and used as an index; positions are counted with
+`torch.arange`, shifted and sorted. So the agent wraps all of PyTorch's functions that make or write
+tensors (`followed_functions`), above the dispatcher: a Python function in front of the kernels
+would cost several microseconds for each of the thousands of calls in a step. A call that works on
+activations only pays for one look at its result.
 
-Nothing is computed here. A call whose arguments are all known is remembered (`host_values`), and
-repeated on the host when somebody asks for what it made.
+Nothing is computed here. A call whose arguments are all known is remembered (`host_values`) and
+repeated on the host when its result is needed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .host_values import SMALL_BYTES, Blank, Call, Content, Geometry, NotKnown, 
 from .kernels import put_in_front
 from .known_values import KnownValues
 from .operators import Operators
-from .plausible import ASK_FOR_TROUBLE, GUESSED, WITHOUT_EFFECT, Plausible
+from .plausible import CHECK_FOR_INVALID, GUESSED, WITHOUT_EFFECT, Plausible
 from .sequence_slots import keep_from_being_sequences
 
 _RESIZES = frozenset(("resize_", "resize_as_"))
@@ -46,19 +46,19 @@ _OVERWRITES = frozenset(
         *("log_normal_", "cauchy_", "geometric_"),
     )
 )
-"""Writes after which it does not matter what was there before."""
+"""Writes that replace everything, so that the previous content does not matter."""
 
 
 _EMPTY = ("empty", "new_empty")
-"""How operators begin that make a tensor to be written piece by piece."""
+"""Prefixes of operators that make a tensor to be filled piece by piece."""
 
 _READ_BY_PYTORCH = ("all", "any", "max", "min")
-"""Operators whose results PyTorch's own functions read in C++, where calls are not seen: the number
-of classes for `one_hot`, the answer of `equal`."""
+"""Operators whose results PyTorch's own functions read in C++, where Python wrappers see nothing:
+the number of classes for `one_hot`, the result of `equal`."""
 
 
 class KnownCalls:
-    """Stands around what Python calls."""
+    """Wraps the functions that Python calls."""
 
     def __init__(
         self,
@@ -74,10 +74,10 @@ class KnownCalls:
         self._plausible = plausible
         self._operators = Operators(torch)
         self._replacements: dict[int, tuple[Any, Any]] = {}
-        """By the function's address: itself, which keeps the address, and what stands around it."""
+        """By a function's address: the function, which keeps the address, and its wrapper."""
 
     def install(self) -> None:
-        """Stand around everything that follows values."""
+        """Wrap all followed functions."""
         torch = self._torch
         table = _variable_functions(torch)
         for each in followed_functions(torch):
@@ -102,12 +102,12 @@ class KnownCalls:
             replacement = shielded(self._torch, functools.wraps(original)(function))
             self._replacements[id(original)] = (original, replacement)
             if isinstance(owner, ModuleType):
-                # Where to find it again: `pickle` and `torch.fx` look functions up by their names.
+                # `pickle` and `torch.fx` look functions up by module and name.
                 replacement.__module__, replacement.__qualname__ = owner.__name__, name
                 tell_torchscript(self._torch, original, replacement)
         if owner is self._torch and name in table:
-            # Tensors of the script's own kind are told which function was called by what C++ finds
-            # there, and compare it with what is found in `torch`.
+            # C++ looks functions up in this table to pass them to `__torch_function__` of tensor
+            # subclasses, which compare them with those in `torch`.
             table[name] = staticmethod(replacement)
         if owner is self._torch._C._VariableFunctions:
             table[name] = staticmethod(replacement)
@@ -145,23 +145,23 @@ class KnownCalls:
             return result
 
         def asking(*arguments: Any, **options: Any) -> Any:
-            with self._plausible.asked_for_trouble():
+            with self._plausible.checking_for_invalid():
                 return made(*arguments, **options)
 
         def guessed(*arguments: Any, **options: Any) -> Any:
             result = made(*arguments, **options)
-            # Also of what has a gradient, which is not followed otherwise.
+            # Also for results that require a gradient, which are not followed otherwise.
             known.attempt(plausible.note_number, operator, result, arguments, options)
             return result
 
         if operator in GUESSED:
             return guessed
-        return asking if operator in ASK_FOR_TROUBLE else made
+        return asking if operator in CHECK_FOR_INVALID else made
 
     def _note_other(
         self, original: Any, operator: str, result: Any, arguments: Any, options: Any
     ) -> Any:
-        """What is not one plain tensor: several, a truth value, a tensor of the script's kind."""
+        """Note a result that is not one plain tensor: several, a truth value, a subclass."""
         first = result[0] if isinstance(result, (tuple, list)) and result else None
         if first is not None:
             if type(first) is self._torch.Tensor and first.is_cuda and not first.requires_grad:
@@ -208,20 +208,20 @@ class KnownCalls:
     def _call(self, original: Any, operator: str, arguments: Any, options: Any) -> Call:
         known = self._known
         if operator.startswith("new_") or operator.endswith("_like"):
-            # Of the first tensor, only shape and type count.
+            # Only shape and dtype of the first tensor matter.
             first, *others = arguments
             kept = (known.blank(first), *known.argument(tuple(others)))
         else:
             kept = known.argument(arguments)
         named = known.options(options)
         if not _has_tensor([kept, *named.values()]) and "device" not in options:
-            # Made on the card by the script's default.
+            # The result is on the card because of the script's default device.
             named = {**named, "device": "cpu"}
         is_random = self._operators.is_random(operator)
         return Call(known.host, original, kept, named, is_random=is_random)
 
     def _into(self, original: Any, operator: str, arguments: Any, options: Any) -> Any:
-        """A result that is written into a tensor of the script's."""
+        """A call with `out=`, whose result is written into an existing tensor."""
         known = self._known
         rest = {name: value for name, value in options.items() if name != "out"}
         # Before the call: the result may be one of the arguments.
@@ -261,7 +261,7 @@ class KnownCalls:
                 if brings_back:
                     known.attempt(self._on_copy, arguments[1], target)
                 return result
-            # Read before it is written: a write makes what is known of a tensor stale.
+            # Before the call: a write invalidates what is known of a tensor.
             content = self._content_after(original, operator, target, arguments, options)
             result = original(*arguments, **options)
             if content is None:
@@ -273,9 +273,9 @@ class KnownCalls:
         return written
 
     def _resized(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """A tensor that gets another shape keeps what it holds.
+        """A resized tensor keeps its content.
 
-        What is new behind it was never written: any bytes will do.
+        Elements that are added at the end were never written, so any bytes will do for them.
         """
         known = self._known
         tensor_type = self._torch.Tensor
@@ -296,7 +296,7 @@ class KnownCalls:
         return resized
 
     def _grown(self, before: Content, target: Any) -> Content | None:
-        """What was there, at the beginning of a storage that is larger now."""
+        """The previous content, at the beginning of a storage that is larger now."""
         if not self._known.can_hold(target):
             return None
         host, size_bytes = self._known.host, target.untyped_storage().nbytes()
@@ -328,7 +328,7 @@ class KnownCalls:
     def _content_after(
         self, original: Any, operator: str, target: Any, arguments: Any, options: Any
     ) -> Any:
-        """What the storage of `target` holds after it is written; None if that is not known."""
+        """The content of `target`'s storage after the write; None if it is not known."""
         known = self._known
         try:
             before = known.content_of(target)
@@ -356,7 +356,7 @@ def _has_tensor(value: Any) -> bool:
 
 
 def _variable_functions(torch: Any) -> dict[str, Any]:
-    """The functions of `torch` as C++ finds them: the dictionary behind a class of C."""
+    """The table in which C++ looks up the functions of `torch`: the dictionary of a C class."""
     (table,) = gc.get_referents(type(torch._C._VariableFunctions).__dict__)
     assert isinstance(table, dict)
     return table

@@ -1,9 +1,9 @@
 """Follows known values through copies: to the card, on it, and back from it.
 
-PyTorch's kernel for copies with a conversion would see all of them, but a Python function in front
-of it costs several microseconds for each of the hundreds of weights and activations that autocast
-converts in a step. So this wraps what Python calls (`ids.to("cuda")`, `mask.bool()`,
-`lengths.tolist()`), where the values of scripts and models go through, and autocast does not.
+PyTorch's kernel for converting copies sees all of them, but a Python function in front of it would
+cost several microseconds for each of the hundreds of weights and activations that autocast converts
+in a step. So this wraps the methods that Python calls (`ids.to("cuda")`, `mask.bool()`,
+`lengths.tolist()`), which scripts and models use and autocast does not.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _COPIES = (
     *("to", "cuda", "cpu", "type", "type_as", "clone", "contiguous"),
     *("bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float", "double"),
 )
-"""Methods of tensors whose result has the values of the tensor, as its type can hold them."""
+"""Tensor methods whose result has the tensor's values, converted to its own dtype."""
 _FUNCTIONS = ("clone",)
 _FROM_HOST = ("tensor", "as_tensor", "asarray", "scalar_tensor")
-"""Functions of `torch` that make a tensor, on the card if asked to, of something on the host."""
+"""Functions of `torch` that make a tensor, possibly on the card, from host data."""
 
 MAX_FILLED_BYTES = 256 << 20
-"""Larger copies to the host (weights for a file) stay zeros: filling them takes time."""
+"""Larger copies to the host (such as weights to be saved) stay zeros: filling them takes time."""
 MAX_FILLED_PINNED_BYTES = 1 << 20
-"""Larger copies to pinned memory are activations that wait for backward. Nobody reads their values,
-and filled they would take as much of this machine's memory."""
+"""Larger copies to pinned memory are activations offloaded until backward. Nothing reads their
+values, and filling them would use this machine's memory."""
 
 
 class KnownCopies:
-    """Passes known values on where Python copies tensors."""
+    """Propagates known values where Python copies tensors."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class KnownCopies:
         self._on_sent = on_sent
 
     def install(self) -> None:
-        """Wrap what Python calls."""
+        """Wrap the methods and functions that copy."""
         torch = self._torch
         for name in _COPIES:
             put_around(torch, torch.Tensor, name, self._copied)
@@ -66,7 +66,7 @@ class KnownCopies:
 
         def copied(tensor: Any, *arguments: Any, **options: Any) -> Any:
             result = original(tensor, *arguments, **options)
-            # Nearly always the same tensor, or weights and activations.
+            # Fast path: nearly always the same tensor.
             if result is tensor or type(result) is not tensor_type:
                 return result
             if result.is_cuda:
@@ -84,7 +84,7 @@ class KnownCopies:
         known = self._known
         if not known.can_hold(result) or known.has_entry(result):
             return
-        # Weights are nobody's business: most are never initialised, and all of them change.
+        # Parameters are not followed: most are never initialised, and all of them change.
         if type(tensor) is not self._torch.Tensor:
             return
         content = known.content_of(tensor) if tensor.is_cuda else known.content_of_host(tensor)
@@ -95,12 +95,12 @@ class KnownCopies:
         known.made(result, Call(known.host, _itself, (shown,), {}))
 
     def bring_back(self, tensor: Any, result: Any) -> None:
-        """Values of a tensor on the card arrive in one on the host."""
+        """A tensor on the card was copied to `result` on the host: fill in its values."""
         if not tensor.is_cuda or result.is_cuda:
             return
         values = self._known.of(tensor)
         if values is not None:
-            # Past autograd, which would take a copy into the result for a step of the script.
+            # Through `data`: autograd would record the copy as an operation of the script.
             result.data.copy_(values)
         elif result.numel():
             value = self._plausible.of(tensor)
@@ -110,7 +110,7 @@ class KnownCopies:
 
     def _listed(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def tolist(tensor: Any) -> Any:
-            # Also where the result is known: the copy of a strided tensor takes memory on the card.
+            # Called even if the values are known: copying a strided tensor allocates on the card.
             result = original(tensor)
             if not tensor.is_cuda:
                 return result
@@ -145,7 +145,7 @@ class KnownCopies:
             return
         self._on_sent(result)
         if self._known.can_hold(result):
-            # Positional or by one of the names that the functions have for it.
+            # Passed by position, or by the name that the function has for it.
             named = options.get("data", options.get("obj", options.get("s")))
             data = arguments[0] if arguments else named
             self._known.attempt(self._learn_data, result, data)
@@ -159,7 +159,7 @@ class KnownCopies:
 
 
 def _is_filled(result: Any) -> bool:
-    """Whether a copy on the host gets an ordinary value in place of zeros."""
+    """Whether a copy on the host is filled with an ordinary value instead of zeros."""
     size = result.nbytes
     return bool(
         size <= MAX_FILLED_PINNED_BYTES or (size <= MAX_FILLED_BYTES and not result.is_pinned())

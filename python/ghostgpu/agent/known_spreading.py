@@ -1,9 +1,9 @@
 """Follows known values where one process spreads a tensor over its cards: `DataParallel` and
 `torch.nn.parallel.comm`.
 
-PyTorch copies there in C++, where the agent does not see it (`known_copies`). Without this, a mask
-or a length that was sent from the host would be unknown to every replica of a model. Weights go
-another way, several at once, and are not followed.
+PyTorch makes these copies in C++, where the wrappers of `known_copies` do not see them. Without
+this, a mask or a length sent from the host would be unknown to every replica of a model. Weights
+are broadcast by another function, several at once, and are not followed.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .known_values import KnownValues
 
 
 class KnownSpreading:
-    """Passes known values on to the copies and the pieces of a tensor on several cards."""
+    """Propagates known values to the copies and pieces of a tensor on several cards."""
 
     def __init__(self, torch: Any, known: KnownValues) -> None:
         self._torch = torch
         self._known = known
 
     def install(self) -> None:
-        """Stand around the functions that `torch.nn.parallel.comm` calls."""
+        """Wrap the functions that `torch.nn.parallel.comm` calls."""
         functions = self._torch._C
         for name, copy in (("_broadcast", _whole), ("_scatter", _pieces)):
             if hasattr(functions, name):
@@ -47,7 +47,7 @@ class KnownSpreading:
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def spread_into(tensor: Any, out: Any, *arguments: Any) -> Any:
                 results = original(tensor, out, *arguments)
-                # What they held before is gone, whether or not it is known what they hold now.
+                # Their previous values are overwritten, whether or not the new ones are known.
                 for result in results:
                     self._known.forget(result)
                 self._known.attempt(self._note, copy, tensor, results)
@@ -66,12 +66,12 @@ class KnownSpreading:
 
 
 def _whole(tensor: Any, shapes: list[tuple[int, ...]]) -> list[Any]:
-    """The same on every card."""
+    """The whole tensor on every card."""
     return [tensor for _ in shapes]
 
 
 def _pieces(tensor: Any, shapes: list[tuple[int, ...]]) -> Any:
-    """One piece for each card, along the dimension in which they are smaller than the whole."""
+    """One piece per card, split along the dimension in which they are smaller than the whole."""
     cut = [
         dimension
         for dimension, size in enumerate(tensor.shape)

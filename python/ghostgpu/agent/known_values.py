@@ -1,12 +1,12 @@
-"""Values on the card that are known after all, because they follow from the host.
+"""Values on the card that are known because they follow from data on the host.
 
-The card holds no values, but a script sends some there: token numbers, masks, lengths. It makes
-others with `torch.eye` or `torch.arange`, and computes with both. For every storage on the card
-whose content follows from such, this module knows how to work it out (`host_values`), and answers
-with the true value, or the true size of a result, when the script asks.
+The card holds no values, but a script sends some there: token ids, masks, lengths. It makes others
+with `torch.eye` or `torch.arange`, and computes with both. For every storage on the card whose
+content follows from these, this module knows how to compute it (`host_values`) and returns the true
+value, or the true size of a result, when the script asks.
 
-What is known of a storage is good as long as nobody else wrote to it: PyTorch counts writes in the
-version of every tensor. All views of a storage share what is known of it.
+What is known of a storage is valid until something else writes to it, which PyTorch counts in every
+tensor's version. All views of a storage share what is known of it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_BYTES = 64 << 20
 """Larger tensors are not followed."""
 
 MAX_FLOAT_BYTES = 16 << 20
-"""The same of floating-point numbers, of which activations and weights are made."""
+"""The same for floating-point tensors, which are mostly activations and weights."""
 
 HELD_BYTES = 256 << 20
 """Host memory for small contents; the oldest are forgotten first."""
@@ -38,17 +38,17 @@ HELD_BYTES = 256 << 20
 
 @dataclass
 class _Entry:
-    """What is known of a storage, and the state of the storage that it belongs to."""
+    """What is known of a storage, and the version of the storage for which that is true."""
 
     storage: Any
     version: int
     content: Content | None
     guess: Any
-    """Where no content is known: what every element is taken to be, if there is a reason."""
+    """If the content is not known: what every element is assumed to be, or None."""
     is_sure: bool
-    """Whether every element is that, whatever ordinary numbers it was computed from."""
+    """Whether the guess holds whatever ordinary numbers it was computed from."""
     is_unset: bool
-    """Whether nothing was written there yet: any bytes will do where nothing is written later."""
+    """Whether nothing has been written yet, so that any bytes will do."""
 
 
 class KnownValues:
@@ -60,14 +60,14 @@ class KnownValues:
         self.kinds = frozenset(
             (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
         )
-        """Types of numbers that are not floating-point numbers."""
+        """Dtypes of integers and truth values."""
         floats = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
         self.held = self.kinds.union(floats, (torch.complex64, torch.complex128))
         # By address of the storage object. The weak reference keeps that address from being reused.
         self._entries: dict[int, _Entry] = {}
         self._next_purge = 1024
         self.on_draw: Callable[[], object] = lambda: None
-        """Called when somebody asks for values that random numbers are in."""
+        """Called when values that depend on random numbers are read."""
 
     def of(self, tensor: Any) -> Any:
         """The values of a tensor on the card, as a CPU tensor; None if they are not known."""
@@ -80,23 +80,23 @@ class KnownValues:
         return values
 
     def _view(self, content: Content, tensor: Any) -> Any:
-        # What was worked out once is known for good: a mask must not select another number of
-        # elements where it is read than where it is written, because time ran out in between.
+        # A content that was computed stays known even when time has run out: a mask must not select
+        # another number of elements on the next use.
         with self.host.working(is_over_soon=content.is_made):
             return Geometry.of(tensor).view(content.bytes())
 
     def content_of(self, tensor: Any) -> Content | None:
-        """What a tensor's storage holds, if it is known."""
+        """The content of a tensor's storage; None if it is not known."""
         entry = self._entry(tensor)
         return None if entry is None else entry.content
 
     def guess_of(self, tensor: Any) -> Any:
-        """What every element of a tensor is taken to be; None without a reason."""
+        """What every element of a tensor is assumed to be; None if there is no guess."""
         entry = self._entry(tensor)
         return None if entry is None else entry.guess
 
     def sure_guess_of(self, tensor: Any) -> Any:
-        """What every element of a tensor is, whatever it was computed from; None if that varies."""
+        """The guess for every element if it holds whatever it was computed from; else None."""
         entry = self._entry(tensor)
         return entry.guess if entry is not None and entry.is_sure else None
 
@@ -106,7 +106,7 @@ class KnownValues:
         return entry is not None and entry.is_unset
 
     def has_entry(self, tensor: Any) -> bool:
-        """Whether something is said about a tensor's storage already."""
+        """Whether anything is known or guessed about a tensor's storage."""
         return self._entry(tensor) is not None
 
     def _entry(self, tensor: Any) -> _Entry | None:
@@ -118,13 +118,13 @@ class KnownValues:
         return entry
 
     def can_hold(self, tensor: Any) -> bool:
-        """Whether a dense tensor on the card is of a kind and a size to remember."""
+        """Whether a dense tensor has a dtype and a size whose values are followed."""
         kind = tensor.dtype
         limit = MAX_BYTES if kind in self.kinds else MAX_FLOAT_BYTES
         return kind in self.held and 0 < tensor.nbytes <= limit
 
     def argument(self, value: Any) -> Any:
-        """An argument of a call in a form to keep; raises `NotKnown` if that cannot be."""
+        """An argument of a call in a form that can be kept; raises `NotKnown` if it has none."""
         kind = type(value)
         if kind in (list, tuple):
             return kind(self.argument(each) for each in value)
@@ -142,7 +142,7 @@ class KnownValues:
         return value
 
     def options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Named arguments of a call in a form to keep."""
+        """Keyword arguments of a call in a form that can be kept."""
         if not options:
             return options
         kept = {name: self.argument(value) for name, value in options.items()}
@@ -153,11 +153,11 @@ class KnownValues:
         return kept
 
     def blank(self, tensor: Any) -> Blank:
-        """An argument of which only shape and type count."""
+        """An argument of which only shape and dtype matter."""
         return Blank(tensor.dtype, tuple(tensor.size()))
 
     def content_of_host(self, tensor: Any) -> Content | None:
-        """The content of a CPU tensor's storage as it is now."""
+        """The current content of a CPU tensor's storage; None if it cannot be followed."""
         storage = tensor.untyped_storage()
         size_bytes = storage.nbytes()
         if tensor.device.type != "cpu" or tensor.dtype not in self.held or not size_bytes:
@@ -174,7 +174,7 @@ class KnownValues:
             content.bytes()
             return content
         if not storage.resizable():
-            return None  # numpy's or another process's memory: nothing counts writes to it
+            return None  # memory of numpy or another process, whose writes are not counted
         version = _version(tensor)
 
         def make() -> Any:
@@ -201,12 +201,12 @@ class KnownValues:
             self._note_results(parts, call)
 
     def _note_results(self, parts: dict[int | None, Any], call: Call) -> None:
-        """These results, by their places among all, lie in one storage."""
+        """Note results that share one storage, by their index among all results."""
         result = next(iter(parts.values()))
-        # A view of what was known before is still known by that.
+        # A result that is a view of a known storage is already known.
         if not all(map(self.can_hold, parts.values())) or self._entry(result) is not None:
             return
-        # Kernels that learn the length of a result late leave it in a storage of the greatest.
+        # The storage may be larger: kernels that learn a result's length late allocate the maximum.
         size_bytes = result.untyped_storage().nbytes()
         if size_bytes <= MAX_BYTES:
             geometries = {place: Geometry.of(part) for place, part in parts.items()}
@@ -221,7 +221,7 @@ class KnownValues:
         is_sure: bool = False,
         is_unset: bool = False,
     ) -> None:
-        """From now on, the storage of `tensor` holds this."""
+        """Remember what the storage of `tensor` holds from now on."""
         from torch.multiprocessing.reductions import StorageWeakRef
 
         if content is not None and content.depth > MAX_DEPTH:
@@ -240,27 +240,27 @@ class KnownValues:
             self._purge()
 
     def forget(self, tensor: Any) -> None:
-        """`tensor` was written, and nobody knows what."""
+        """`tensor` was overwritten with unknown values."""
         if self._entries:
             try:
                 key = tensor.untyped_storage()._cdata
             except NotImplementedError:
-                return  # what `torch.func` hands to functions has no memory of its own
+                return  # tensors inside `torch.func` transforms have no storage
             self._entries.pop(key, None)
 
     def learn(self, tensor: Any, values: Any) -> None:
-        """From now on, `tensor`, which was just made on the card, has these values."""
+        """Remember the values of `tensor`, which was just made on the card."""
         if self.can_hold(tensor):
             self.made(tensor, Call(self.host, lambda: values, (), {}))
 
     def overwrite(self, tensor: Any, values: Any) -> None:
-        """`tensor` was written behind PyTorch's back; with None, nobody knows what."""
+        """`tensor` was written behind PyTorch's back; `values` is None if they are not known."""
         before = self.content_of(tensor)
         self.forget(tensor)
         if values is None or not self.can_hold(tensor):
             return
         size_bytes = tensor.untyped_storage().nbytes()
-        # Of a part alone nothing is kept: a content is that of a whole storage.
+        # A content describes a whole storage, so a part of an unknown one cannot be kept.
         if before is not None or tensor.nbytes == size_bytes:
             source = values.clone()
 
@@ -282,7 +282,7 @@ class KnownValues:
         self._next_purge = 2 * len(living) + 1024
 
     def attempt(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What cannot be worked out on the host (an odd overload, a lazy tensor) is not known."""
+        """Call `function`; None if that fails on the host (an odd overload, a lazy tensor)."""
         try:
             return function(*arguments)
         except Exception:
@@ -290,5 +290,5 @@ class KnownValues:
 
 
 def _version(tensor: Any) -> int:
-    # Tensors of the inference mode are not counted; the agent sees writes that Python makes.
+    # Inference tensors have no version; the agent's wrappers see writes made from Python.
     return 0 if tensor.is_inference() else int(tensor._version)

@@ -1,8 +1,9 @@
-"""The place where a batch is set: the script's `DataLoader`.
+"""A size point: the script's `DataLoader`.
 
-It is set when the script begins to iterate the loader, not when it makes it: only then is known
-what the loader is for. The training loader is the one iterated with gradients enabled; loaders
-of the same batch that are iterated before the first optimizer step get the same new one.
+The batch size is set when the script begins to iterate the loader, because only then is it known
+what the loader is for. The training loader is the one iterated with gradients enabled; other
+loaders with the same batch size that are iterated before the first optimizer step get the same
+new size.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class LoaderSizePoint:
-    """Stands before `DataLoader.__iter__`."""
+    """Wraps `DataLoader.__iter__`."""
 
     def __init__(self, torch: Any, setter: SizeSetter, is_for_training: bool) -> None:
         self._torch = torch
         self._setter = setter
         self._is_for_training = is_for_training
         self._seen: weakref.WeakSet[Any] = weakref.WeakSet()
-        # Loaders whose batches are looked at, and the tokens that they are cut to, if at all.
+        # Loaders whose batches are measured, and the number of tokens they are cut to, if any.
         self._cut_loaders: weakref.WeakSet[Any] = weakref.WeakSet()
         self._length: int | None = None
 
@@ -81,7 +82,7 @@ class LoaderSizePoint:
             self._length = int(sizes["seq"]) if "seq" in sizes else None
 
     def _cut(self, loader: Any, batches: Any) -> Any:
-        """The batches, cut if this copy of the script is to have shorter sequences."""
+        """The batches, cut if this fork is to have shorter sequences."""
         if loader not in self._cut_loaders or not self._setter.is_active:
             return batches
         return CutBatches(self._torch, batches, self._setter.report, self._length)
@@ -89,7 +90,7 @@ class LoaderSizePoint:
 
 @quietly
 def _samples(loader: Any) -> int | None:
-    """How many samples one pass has; None for data whose end is not known."""
+    """How many samples one pass has; None for data of unknown length."""
     try:
         return len(loader.sampler)
     except (TypeError, NotImplementedError, AttributeError):

@@ -9,7 +9,7 @@ from .report import MemoryLimit
 
 
 def memory_limits(torch: Any) -> list[MemoryLimit]:
-    """The limits that are in force, as far as this release of PyTorch can say."""
+    """The limits in force, if this release of PyTorch can report them."""
     fraction_of = getattr(torch._C, "_cuda_getMemoryFraction", None)
     if fraction_of is None:
         return []
@@ -25,8 +25,8 @@ def memory_limits(torch: Any) -> list[MemoryLimit]:
 class UnlimitedFraction:
     """Keeps `set_per_process_memory_fraction` from limiting a card with unlimited memory.
 
-    The fraction is one of the card's size, even 1.0 of it, so with it a job that does not fit would
-    run out of memory where none must.
+    The fraction refers to the card's real size, so even with 1.0, a job that does not fit would run
+    out of memory, which must not happen with unlimited memory.
     """
 
     def __init__(self, torch: Any) -> None:

@@ -21,16 +21,16 @@ def _unknown_moment(frames: list[FrameType]) -> str | None:
 
 
 moment: Callable[[list[FrameType]], str | None] = _unknown_moment
-"""What part of a training a stack belongs to; set by those who follow it (`coverage`)."""
+"""Which part of a training a stack belongs to; set by `coverage`."""
 
 MAX_OOMS = 100
-"""A script that hunts for a batch size may meet thousands; the first ones and the last will do."""
+"""A script that searches for a batch size may cause thousands; the first and the last are kept."""
 
 
 class OomObserver:
-    """Writes down every out-of-memory error of PyTorch's allocator as it happens.
+    """Records every out-of-memory error of PyTorch's allocator as it happens.
 
-    `also` is called at each, when it has been written down.
+    `also` is called after each has been recorded.
     """
 
     def __init__(self, torch: Any, also: Callable[[], object]) -> None:
@@ -88,14 +88,14 @@ _LIBRARIES_WITHOUT_MEMORY = re.compile(
     r"|(?:CUBLAS|CUDNN|CUSOLVER|CUSPARSE)_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)"
     r"|CUFFT_ALLOC_FAILED"
 )
-"""What libraries raise when a request for memory has failed. Each has other causes, too."""
+"""Errors that libraries raise when an allocation failed. Each has other causes too."""
 
 
 def is_want_of_memory(error: BaseException) -> bool:
     """Whether a library gave up because an allocation failed.
 
-    PyTorch catches the errors of workspaces and tries other algorithms; when none is left, what it
-    raises does not mention memory any more.
+    PyTorch catches out-of-memory errors of workspaces and tries other algorithms; when none is
+    left, the error that it raises no longer mentions memory.
     """
     return (
         isinstance(error, RuntimeError)
@@ -151,7 +151,7 @@ def note_fatal(error: BaseException, torch: Any) -> None:
 
 
 def note_exit(torch: Any) -> None:
-    """Called by `sys.exit` with a failure: a script that reports an OOM itself and gives up."""
+    """Called at `sys.exit` with a failure: the script may have caught an OOM and given up."""
     error = sys.exc_info()[1]
     if error is not None:
         note_fatal(error, torch)
@@ -161,7 +161,7 @@ _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 def _could_be(oom: Oom, message: str) -> bool:
-    """Whether an observed error can be the one with this text (which is rounded)."""
+    """Whether an observed error may be the one with this message, whose figures are rounded."""
     told = _requested_bytes_in(message)
     return told == 0 or abs(told - oom.requested_bytes) <= max(told // 50, 1024)
 

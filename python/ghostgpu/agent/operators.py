@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 _UNSET = ("empty", "new_empty", "resize", "set_", "_empty", "as_strided_")
-"""How names of operators begin that leave memory as it was found."""
+"""Prefixes of operators that leave the memory of their result uninitialised."""
 
 _COSTLY = (
     *(
@@ -24,7 +24,7 @@ _COSTLY = (
     ),
     *("svd", "qr", "eig", "solve", "inv", "cholesky", "lu", "det", "matrix", "rnn", "kron"),
 )
-"""Parts of names of operators that compute more than they read and write."""
+"""Parts of the names of operators whose work is not proportional to their inputs and results."""
 
 
 class Operators:
@@ -38,19 +38,19 @@ class Operators:
         self.is_costly = functools.lru_cache(maxsize=None)(self._is_costly)
 
     def _is_random(self, name: str) -> bool:
-        """Whether results depend on random numbers."""
+        """Whether its results depend on random numbers."""
         return self._has_tag(name, "nondeterministic_seeded")
 
     def _is_pointwise(self, name: str) -> bool:
-        """Whether each element of the result depends on the elements at the same place."""
+        """Whether each element of its result depends only on the elements at the same place."""
         return self._has_tag(name, "pointwise")
 
     def _leaves_unset(self, name: str) -> bool:
-        """Whether results are not determined by what the operator is given."""
+        """Whether its results are not determined by its arguments."""
         return name.startswith(_UNSET)
 
     def _is_costly(self, name: str) -> bool:
-        """Whether time is not bounded by the sizes of results."""
+        """Whether its time is not bounded by the size of its results."""
         return any(part in name for part in _COSTLY)
 
     def _has_tag(self, name: str, tag: str) -> bool:

@@ -1,6 +1,6 @@
-"""What other rehearsals that run at the same time have written, by the lists in their folders.
+"""What other rehearsals that run at the same time have written, read from their run folders.
 
-The folders of all rehearsals of a machine lie beside each other (`crates/rehearse/src/run_dir.rs`).
+The run folders of a machine are all in one place (`crates/rehearse/src/run_dir.rs`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def append_line(path: str, fields: dict[str, object]) -> None:
 
 
 class OtherRehearsals:
-    """Every rehearsal but the one of this run's folder."""
+    """All rehearsals on this machine except this one."""
 
     def __init__(self, run_dir: str) -> None:
         self._own = _folder_of_rehearsal(run_dir)
@@ -32,10 +32,8 @@ class OtherRehearsals:
         )
 
     def may_write_in(self, folder: str) -> bool:
-        """Whether another rehearsal may write there next: scripts look for folders before they do.
-
-        It has done so before, or runs in a folder around this one.
-        """
+        """Whether another rehearsal may write there next: it has before, or it runs in a folder
+        above this one. Its script may have checked that the folder exists."""
         return any(
             is_in(line["path"], folder)
             or (bool(line.get("is_workplace")) and is_in(folder, line["path"]))
@@ -55,12 +53,12 @@ class OtherRehearsals:
 
 
 def is_in(path: str, folder: str) -> bool:
-    """Whether a path is a folder itself, or below it."""
+    """Whether `path` is `folder` or below it."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def _is_own_file(path: str) -> bool:
-    """Whether a file is there, and this user's: others' rehearsals do not work with our files."""
+    """Whether a file exists and belongs to this user: other users' rehearsals do not matter."""
     try:
         return os.stat(path).st_uid == os.geteuid()
     except OSError:
@@ -68,7 +66,7 @@ def _is_own_file(path: str) -> bool:
 
 
 def _folder_of_rehearsal(run_dir: str) -> str | None:
-    """The folder of a whole rehearsal; that of a fork lies in it."""
+    """The run folder of a whole rehearsal, which contains those of its forks."""
     folder = run_dir
     while os.path.basename(folder):
         if os.path.basename(folder).startswith(RUN_FOLDER_PREFIX):

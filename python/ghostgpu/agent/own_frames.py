@@ -1,7 +1,7 @@
-"""Leaves the agent's own frames out of the memory snapshots that a script takes.
+"""Removes the agent's own frames from the memory snapshots that a script takes.
 
-The agent stands around PyTorch's functions, so it is on the stack of nearly every allocation. A
-snapshot of a rehearsal shows the same stacks as one of a real run without it.
+The agent wraps PyTorch's functions, so it is on the stack of nearly every allocation. Without its
+frames, a snapshot of a rehearsal shows the same stacks as one of a real run.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class OwnFrames:
-    """Stands around PyTorch's function that makes snapshots."""
+    """Wraps PyTorch's function that makes snapshots."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._are_kept = False
 
     def install(self) -> None:
-        """From now on, snapshots have no frames of the agent's."""
+        """Remove the agent's frames from all snapshots from now on."""
         put_around(self._torch, self._torch._C, "_cuda_memorySnapshot", self._without)
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
-        """Snapshots are as PyTorch makes them: for a reader who leaves the frames out himself, as
-        going through millions of events takes time."""
+        """A context in which snapshots keep the agent's frames, for a reader that skips them
+        itself: removing them from millions of events takes time."""
         self._are_kept = True
         try:
             yield
@@ -48,8 +48,8 @@ class OwnFrames:
 
 
 def remove_own_frames(snapshot: dict[str, Any]) -> None:
-    """Remove frames of the agent's from every stack of a snapshot."""
-    # PyTorch makes one list for all blocks and events with the same stack.
+    """Remove the agent's frames from every stack of a snapshot."""
+    # Blocks and events with the same stack share one list.
     seen: set[int] = set()
     segments = snapshot.get("segments", ())
     blocks = (segment.get("blocks", ()) for segment in segments)

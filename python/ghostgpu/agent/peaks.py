@@ -1,4 +1,4 @@
-"""The allocator's peaks since the script began, whatever the script resets on the way."""
+"""The allocator's peaks since the script began, even if the script resets its statistics."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .report import RECORD, DevicePeaks, StepPeaks
 def used_devices(torch: Any) -> list[int]:
     """The cards on which this process has a context.
 
-    Asking must not be what starts CUDA, nor what makes a context on the card of another rank, as
-    the statistics of older releases do (2.8).
+    Asking must not initialise CUDA, nor create a context on the card of another rank, as reading
+    the statistics does in older releases (2.8).
     """
     if not torch.cuda.is_initialized():
         return []
@@ -23,15 +23,15 @@ def used_devices(torch: Any) -> list[int]:
 
 
 class PeakTracker:
-    """Folds PyTorch's allocator statistics into maxima that a reset cannot lower."""
+    """Folds PyTorch's allocator statistics into maxima that a reset does not lower."""
 
     MAX_STEPS_IN_FULL = 1000
-    """Beyond this, a step is written down only if a peak has grown: runs may have millions."""
+    """Beyond this, a step is recorded only if a peak has grown: runs may have millions."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._peaks: dict[int, DevicePeaks] = {}
-        # Counters that were set back to zero by `reset_accumulated_memory_stats`.
+        # What counters had reached before `reset_accumulated_memory_stats` set them to zero.
         self._retries_before_reset: dict[int, int] = {}
         self._allocations_before_reset: dict[int, int] = {}
 
@@ -40,7 +40,7 @@ class PeakTracker:
         self.__init__(self._torch)  # type: ignore[misc]
 
     def fold(self) -> list[DevicePeaks]:
-        """Take in the present statistics; returns the peaks of every device that was used."""
+        """Take in the current statistics; returns the peaks of every device that was used."""
         for device in used_devices(self._torch):
             self._fold_device(device)
         return [self._peaks[device] for device in sorted(self._peaks)]
@@ -69,7 +69,7 @@ class PeakTracker:
             self._allocations_before_reset[device] = peaks.allocations
 
     def note_step(self, step: int) -> None:
-        """Write down the peaks after an optimizer step; a later call for the same step wins."""
+        """Record the peaks after an optimizer step; a later call for the same step wins."""
         devices = copy.deepcopy(self.fold())
         steps = RECORD.report.step_peaks
         if steps and steps[-1].step == step:

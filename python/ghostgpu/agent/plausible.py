@@ -1,8 +1,8 @@
-"""The policy for values that nobody knows: what they read as. All of it is in this file.
+"""The policy for unknown values: what they read as. All of it is in this file.
 
-Nothing is computed on the card, but scripts look at what should be there. Zeros would lead many of
-them astray: `log10(1 / mse.item())` divides by zero, and a check such as `(scale > 0).all()` fails.
-So an unknown value reads as something ordinary:
+Nothing is computed on the card, but scripts read results from it. Zeros would make many of them
+fail: `log10(1 / mse.item())` divides by zero, and a check such as `(scale > 0).all()` fails. So an
+unknown value reads as something ordinary:
 
 * a floating-point number is 0.5, but the least of several (`min`) is 0.25, so their span is not
   zero, and a result of `softmax` over n elements is 1 / n, so that probabilities add up to one;
@@ -10,11 +10,11 @@ So an unknown value reads as something ordinary:
 * a comparison is made with such numbers, and so is any other question about single elements
   (`isnan`, `isfinite`, `~`, `&`);
 * `all` is true and `any` is false: checks find nothing unusual; `equal` and `allclose` are true;
-* how many elements of a mask are true is what the sizes of selections are assumed to be: all, or
-  none where no finite number makes the mask true (`isnan`);
-* what an `assert` looks at is what it hopes for;
-* what PyTorch's own functions check about their arguments (`torch.normal`: no negative deviation)
-  is in order;
+* the number of true elements in a mask is the size assumed for selections: all, or none where no
+  finite number makes the mask true (`isnan`);
+* an `assert` reads the value with which it passes;
+* checks that PyTorch's own functions make of their arguments pass (`torch.normal`: no negative
+  deviation);
 * overflow checks of a gradient scaler find nothing.
 
 With `--values zero`, every unknown value is zero, false, or the empty answer.
@@ -31,19 +31,19 @@ from .known_values import KnownValues
 from .operators import Operators
 
 ORDINARY = 0.5
-"""What a floating-point number reads as: positive, less than one, neither a logarithm nor a
-quotient of it is out of range, and neither is that of its difference to one."""
+"""What a floating-point number reads as: positive and below one, so that logarithms and quotients
+of it, and of one minus it, are in range."""
 
 WITHOUT_EFFECT = frozenset(("_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_"))
-"""Writes that change nothing when nothing unusual happens: of the flag for an overflow, of the
-scale of gradients."""
+"""Writes that change nothing unless something unusual happens: to a gradient scaler's overflow flag
+and scale."""
 
 LEAST = 0.25
-"""What the least of several floating-point numbers reads as."""
+"""What the minimum of several floating-point numbers reads as."""
 
 _ORDINARY_NUMBERS = (0.5, -0.5, 0.0, 2.0, -1e4, 1e4)
 _WHOLE_NUMBERS = (0, 1, -1, 5, -100, 300)
-"""What unknown numbers are tried as, to see whether a mask depends on them."""
+"""Values that are tried for unknown numbers, to see whether a mask depends on them."""
 
 _TRUE = frozenset(("all", "_is_all_true", "isclose", "isreal"))
 _FALSE = frozenset(("any", "_is_any_true", "isin"))
@@ -52,11 +52,11 @@ _PICKS = frozenset(("max", "min", "amax", "amin", "median", "mode", "getitem", "
 """Results that are elements of what went in."""
 _TRUTHS = {"equal": True, "allclose": True}
 
-ASK_FOR_TROUBLE = frozenset(("istft",))
-"""Functions of PyTorch whose check is true when an argument is not in order."""
+CHECK_FOR_INVALID = frozenset(("istft",))
+"""Functions of PyTorch whose argument check reads true if an argument is invalid."""
 
 GUESSED = frozenset(("softmax", "min", "amin", "aminmax"))
-"""Functions whose results are floating-point numbers that read as something of their own."""
+"""Functions whose floating-point results have their own guess."""
 
 MAX_ELEMENTS = 1 << 24
 
@@ -71,26 +71,26 @@ class Plausible:
         self.is_zero = is_zero
         self.share = share
         """How much of a selection is assumed to be selected."""
-        self._is_asked_for_trouble = False
+        self._is_checking_for_invalid = False
 
     @contextlib.contextmanager
-    def asked_for_trouble(self) -> Iterator[None]:
-        """Meanwhile, a function asks whether something is wrong, and true would mean that it is."""
-        self._is_asked_for_trouble = True
+    def checking_for_invalid(self) -> Iterator[None]:
+        """A context in which a function checks for invalid arguments, and true means invalid."""
+        self._is_checking_for_invalid = True
         try:
             yield
         finally:
-            self._is_asked_for_trouble = False
+            self._is_checking_for_invalid = False
 
     def selected(self, count: int) -> int:
-        """How many of so many elements are taken to be selected by a mask that is not known."""
+        """How many of `count` elements an unknown mask is assumed to select."""
         return max(int(count * self.share), 1) if count else 0
 
     def of(self, tensor: Any, *, is_check: bool = False, asserted: bool | None = None) -> Any:
-        """What each element of a tensor on the card, which is not known, reads as.
+        """What each element of an unknown tensor on the card reads as.
 
-        `is_check`: one of PyTorch's own functions asks, to see whether its arguments are in order.
-        `asserted`: an `assert` asks, and hopes for this.
+        `is_check`: one of PyTorch's own functions reads it to validate its arguments.
+        `asserted`: an `assert` reads it, and passes with this value.
         """
         if self.is_zero:
             return 0
@@ -100,11 +100,11 @@ class Plausible:
         if guess is not None:
             return guess
         if tensor.dtype is self._torch.bool:
-            return is_check and not self._is_asked_for_trouble
+            return is_check and not self._is_checking_for_invalid
         return ORDINARY if tensor.is_floating_point() or tensor.is_complex() else 0
 
     def truth_of(self, operator: str, answer: bool, asserted: bool | None) -> bool:
-        """What a function that reads a truth value itself returns."""
+        """What a function that reads a truth value itself (`equal`) returns."""
         if self.is_zero or operator not in _TRUTHS:
             return answer
         return _TRUTHS[operator] if asserted is None else asserted
@@ -112,7 +112,7 @@ class Plausible:
     def note_result(
         self, original: Any, operator: str, result: Any, arguments: Any, options: Any
     ) -> None:
-        """Something was made of values that are not known."""
+        """Note a guess for a result that was computed from unknown values."""
         if self.is_zero:
             return
         values = result if isinstance(result, self._torch.Tensor) else result[0]
@@ -145,7 +145,7 @@ class Plausible:
         self, original: Any, operator: str, result: Any, arguments: Any, options: Any
     ) -> Any:
         if operator in _TRUE:
-            return not self._is_asked_for_trouble
+            return not self._is_checking_for_invalid
         if operator in _FALSE:
             return False
         first = arguments[0]
@@ -162,7 +162,7 @@ class Plausible:
         return None
 
     def count_of(self, mask: Any, count: int) -> int:
-        """How many of so many elements of a mask that is not known are taken to be true."""
+        """How many of the `count` elements of an unknown mask are assumed to be true."""
         sure = self._known.sure_guess_of(mask)
         if sure is None:
             return self.selected(count)
@@ -171,14 +171,14 @@ class Plausible:
     def _is_sure(
         self, original: Any, operator: str, guess: Any, arguments: Any, options: Any
     ) -> bool:
-        """Whether the answer is the same for any numbers that unknown arguments may be."""
+        """Whether the result is the same for any numbers that the unknown arguments may be."""
         if not self._operators.is_pointwise(operator):
             return False
         tensors = {id(it): it for it in arguments if isinstance(it, self._torch.Tensor)}
         trials = len(_ORDINARY_NUMBERS) * (1 if len(tensors) == 1 else 2)
         with self._known.host.working():
             for trial in range(trials):
-                # Two tensors are tried as the same number in the first half, as others later.
+                # First all tensors are tried as the same number, in the second half as others.
                 tried = {
                     key: self._tried(tensor, trial + place * (trial // len(_ORDINARY_NUMBERS)))
                     for place, (key, tensor) in enumerate(tensors.items())
@@ -191,7 +191,7 @@ class Plausible:
         return True
 
     def _tried(self, tensor: Any, number: int) -> Any:
-        """One of the numbers that a tensor's elements may be; None if there is no saying."""
+        """One of the numbers to try for a tensor's elements; None if it has no such number."""
         torch = self._torch
         if not tensor.is_cuda or self._known.content_of(tensor) is not None:
             return self._one(tensor) if tensor.numel() == 1 else None
@@ -209,7 +209,7 @@ class Plausible:
         return torch.tensor(value, dtype=tensor.dtype, device="cpu")
 
     def _one(self, argument: Any) -> Any:
-        """One element for a tensor, as it would be read."""
+        """For a tensor, one element as it would be read; other arguments unchanged."""
         if not isinstance(argument, self._torch.Tensor):
             return argument
         element = self._known.content_of(argument) if argument.is_cuda else None
@@ -220,7 +220,7 @@ class Plausible:
         return self._torch.tensor(value, dtype=argument.dtype, device="cpu")
 
     def copied(self, source: Any, result: Any) -> None:
-        """A copy on the card of a tensor with a guess has the same."""
+        """A tensor was copied on the card: the copy has the same guess."""
         guess = self._known.guess_of(source)
         if guess is not None and not self._known.has_entry(result):
             if not result.is_floating_point():

@@ -1,7 +1,7 @@
-"""The stand-in library as the agent sees it: functions exported by what was preloaded.
+"""The agent's interface to the stand-in library: functions that the preloaded library exports.
 
-If the library is not in the process although a rehearsal was asked for, the script must not go on:
-it would find the machine's real GPU.
+If the library is missing from a process of a rehearsal, the script must not continue: it would find
+the machine's real GPU.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _leave_marker(sentence: str) -> None:
         with open(path, "w", encoding="utf-8") as file:
             file.write(sentence + "\n")
     except (OSError, ValueError, KeyError):
-        pass  # the sentence on stderr and the exit code still tell
+        pass  # the message on stderr and the exit code still say it
 
 
 def set_code_architectures(arch_numbers: list[int]) -> None:
@@ -72,13 +72,13 @@ def set_code_architectures(arch_numbers: list[int]) -> None:
 
 
 def continue_in(run_dir: str) -> bool:
-    """Move this forked copy of the script into a run of its own; false if that cannot be done."""
+    """Move this fork of the script into its own run; false if that fails."""
     function = _exported("ghostgpu_continue_in")
     return function is not None and function(ctypes.c_char_p(os.fsencode(run_dir))) == 0
 
 
 def reopen_session() -> bool:
-    """Have this forked copy, in which CUDA was not used yet, begin in the run of its session."""
+    """Start this copy of the script, which has not used CUDA yet, in its own session."""
     function = _exported("ghostgpu_reopen_session")
     return function is not None and function() == 0
 
@@ -100,7 +100,7 @@ def set_refusal_callback(callback: Callable[[str], None]) -> None:
 
 
 def set_line_callback(callback: Callable[[], str | None]) -> None:
-    """Have the library ask which line of the script makes a call that other ranks hear of."""
+    """Have the library ask which line of the script makes a call that involves other ranks."""
     function = _exported("ghostgpu_set_line_callback")
     if function is None:
         return
@@ -119,7 +119,7 @@ def set_line_callback(callback: Callable[[], str | None]) -> None:
 def set_members_callback(
     callback: Callable[[bytes | None, int], list[bool] | None],
 ) -> None:
-    """Have the library ask who of a group is run: by its id, or by the colour of a split."""
+    """Have the library ask which ranks of a group run, given its id or the colour of a split."""
     function = _exported("ghostgpu_set_members_callback")
     if function is None:
         return
@@ -158,14 +158,14 @@ def wait_for_ranks() -> bool:
 
 
 def forget_handed_on() -> None:
-    """Have reads of what a collective wrote answered by the agent, and not by the library."""
+    """Have the agent, not the library, answer reads of what a collective wrote."""
     function = _exported("ghostgpu_forget_handed_on")
     if function is not None:
         function()
 
 
 def step_noter() -> Callable[[], object]:
-    """What tells the library that an optimizer step has ended."""
+    """A function that tells the library that an optimizer step has ended."""
     function = _exported("ghostgpu_note_step")
     if function is None:
         return lambda: None
@@ -176,7 +176,7 @@ def step_noter() -> Callable[[], object]:
 
 
 class ReadbackAnswerer:
-    """Decides what the thread's next copy from the card reads."""
+    """Sets what the calling thread's next copy from the card reads."""
 
     def __init__(self) -> None:
         self._answer = _exported("ghostgpu_answer_next_readback")
@@ -187,9 +187,9 @@ class ReadbackAnswerer:
         self._answer.argtypes = [ctypes.c_uint64, ctypes.c_uint32]
 
     def answer(self, value: int, size_bytes: int) -> None:
-        """Have the next copy of exactly this size read `value`."""
+        """Make the next copy of exactly this size read `value`."""
         self._answer(value & 0xFFFF_FFFF_FFFF_FFFF, size_bytes)
 
     def forget(self) -> None:
-        """Take back an answer that was not asked for."""
+        """Withdraw an answer that was not used."""
         self._forget()

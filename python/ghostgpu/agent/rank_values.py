@@ -1,10 +1,9 @@
-"""What ranks know of the values they send each other, passed on through files of the run's folder.
+"""Known values that ranks send each other, exchanged through files in the run folder.
 
-Each rank appends to a file of its own for each process group: the number of the call, and the known
-values that it puts in, piece by piece. Others read that when somebody asks for a result, after all
+Each rank appends to its own file for each process group: the number of the call and the known
+values that it contributes, piece by piece. Other ranks read it when a result is needed, after all
 ranks have made the call (the stand-in library waits for that, and says what is wrong if one never
-comes). What ranks of other machines are to know goes through the job's store. Knows nothing of
-torch.
+does). Values for ranks on other machines go through the job's store. Independent of torch.
 """
 
 from __future__ import annotations
@@ -20,26 +19,26 @@ from typing import Any, BinaryIO, Callable, Optional
 from .shared_numbers import RANK_LEFT_PREFIX, RANKS_FOLDER
 
 Pieces = list[Optional[bytes]]
-"""What one rank puts into a call; None where it is not known."""
+"""What one rank contributes to a call; None where it is not known."""
 
 PATIENCE_SECONDS = 5.0
-"""Without NCCL nobody has waited for the others before: they may be a little later."""
+"""Without NCCL, nothing has waited for the other ranks yet, so they may be a little late."""
 
 ELSEWHERE_PATIENCE_SECONDS = 120.0
-"""Nothing waits for the ranks of other machines before their values are asked for."""
+"""Nothing has waited for ranks on other machines before their values are needed."""
 
 LEFT_KEY = "ghostgpu: a machine has left"
-"""In the store: the rehearsal has ended the ranks of a machine, and they put in nothing more."""
+"""Set in the store when the rehearsal has ended the ranks of a machine."""
 
 _KEPT_CALLS = 64
-"""So many calls of a rank stay in the store: others may be behind."""
+"""How many of a rank's latest calls stay in the store: other ranks may be behind."""
 
 _HEAD = struct.Struct("<QQ")
 """The number of a call and the length of what follows."""
 
 
 class _Reader:
-    """The file of one rank."""
+    """Reads the file of one rank."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -48,7 +47,7 @@ class _Reader:
         self._places: dict[int, tuple[int, int]] = {}
 
     def find(self, number: int) -> Pieces | None:
-        """What was put into a call; None if the file does not have it yet."""
+        """What the rank contributed to a call; None if the file does not have it yet."""
         if self._file is None:
             try:
                 self._file = open(self._path, "rb")  # noqa: SIM115 (it stays open)
@@ -96,7 +95,7 @@ class Channel:
         self._lock = threading.Lock()
 
     def post(self, pieces: Pieces) -> int:
-        """Write down what this rank puts into its next call; returns the call's number."""
+        """Write what this rank contributes to its next call; returns the call's number."""
         with self._lock:
             number = self._calls
             self._calls += 1
@@ -108,38 +107,38 @@ class Channel:
             return number
 
     def post_elsewhere(self, number: int, pieces: Pieces) -> None:
-        """Let ranks of other machines know, too."""
+        """Make a call's values available to ranks on other machines."""
         store = self._store()
         store.set(self._key(self.rank, number), marshal.dumps(pieces))
         if number >= _KEPT_CALLS:
             store.delete_key(self._key(self.rank, number - _KEPT_CALLS))
 
     def fetch_from_elsewhere(self, rank: int, number: int) -> Pieces:
-        """What a rank of another machine put into a call; nothing if that cannot be had."""
+        """What a rank on another machine contributed to a call; empty if it is not available."""
         store, key = self._store(), self._key(rank, number)
         ends = time.monotonic() + ELSEWHERE_PATIENCE_SECONDS
         try:
-            # Waiting in the store would keep other threads of this process from it.
+            # Polled: a blocking wait would keep other threads of this process from the store.
             while not store.check([key]):
                 if time.monotonic() > ends or store.check([LEFT_KEY]):
                     return []
                 time.sleep(0.01)
             pieces: Pieces = marshal.loads(store.get(key))
         except RuntimeError:
-            return []  # the machine that has the store is through
+            return []  # the machine that hosts the store has finished
         return pieces
 
     def _key(self, rank: int, number: int) -> str:
         return f"ghostgpu: {os.path.basename(self._base)} {rank} {number}"
 
     def count(self) -> int:
-        """Take part in a call without putting anything in; returns its number."""
+        """Count a call to which this rank contributes nothing; returns its number."""
         with self._lock:
             self._calls += 1
             return self._calls - 1
 
     def fetch(self, rank: int, number: int) -> Pieces:
-        """What a rank put into a call; nothing if that cannot be had."""
+        """What a rank contributed to a call; empty if it is not available."""
         reader = self._readers.setdefault(rank, _Reader(self._path(rank)))
         found = reader.find(number)
         if found is None:
@@ -160,7 +159,7 @@ class Channel:
 
 
 class RankValues:
-    """All channels of this process. Groups of several jobs of a script may have the same names."""
+    """All channels of this process, by job: a script's jobs may have groups of the same name."""
 
     def __init__(
         self,

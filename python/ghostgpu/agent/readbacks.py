@@ -1,10 +1,10 @@
 """Single values that the script, or PyTorch itself, reads from the card.
 
-`loss.item()`, `float(x)` and `if mask.all():` all end in one kernel. Unless the value is known (see
-`known_values`) it is an ordinary one (see `plausible`), because the card holds none, and a script
-that branches on it may take another way than on a real card: so the report names the lines. Some of
+`loss.item()`, `float(x)` and `if mask.all():` all end in one kernel. The card holds no values, so
+unless the value is known (`known_values`), it reads as an ordinary one (`plausible`). A script that
+branches on it may take another branch than on a real card, so the report names the lines. Some of
 PyTorch's own kernels read a value in the middle of their work, to learn how long their result is;
-those get the answer that `data_dependent` has decided on.
+they get the answer that `data_dependent` has decided on.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from .waiting_loops import WaitingLoops
 LINES_SHOWN = 5
 
 _BETWEEN = frozenset((__file__, kernels.__file__, known_values.__file__))
-"""Files of the agent's between a kernel and what called it."""
+"""Files of the agent that may be on the stack between a kernel and its caller."""
 
 
 class Readbacks:
-    """Sees every read of a single value; remembers the lines, in order of first appearance."""
+    """Answers every read of a single value and remembers the lines, in order of first use."""
 
     def __init__(
         self, torch: Any, answerer: ReadbackAnswerer, known: KnownValues, plausible: Plausible
@@ -51,14 +51,15 @@ class Readbacks:
         self._prepared = threading.local()
 
     def install(self) -> None:
-        """Stand in front of the kernel that every read of a single value ends in."""
+        """Put a replacement in front of the kernel that reads single values."""
         put_in_front(self._torch, "_local_scalar_dense", "CUDA", self._read)
 
     @contextlib.contextmanager
     def answering(self, length: int, *, checks: float = math.inf) -> Iterator[None]:
-        """Inside, when the thread reads a number it gets `length`, and its first checks succeed.
+        """A context in which numbers that this thread reads are `length`.
 
-        A check is a truth value; `checks` says how many of them are true, all others are not.
+        Truth values that it reads are checks: the first `checks` of them are true, all others
+        false.
         """
         self._prepared.length = length
         self._prepared.checks = checks
@@ -69,7 +70,7 @@ class Readbacks:
 
     @contextlib.contextmanager
     def answering_copy(self, value: int, size_bytes: int) -> Iterator[None]:
-        """Inside, the thread's first plain copy of this size from the card reads `value`."""
+        """A context in which this thread's first plain copy of this size reads `value`."""
         self._answerer.answer(value, size_bytes)
         try:
             yield
@@ -101,19 +102,19 @@ class Readbacks:
             self._answerer.answer(self._bits(value), tensor.element_size())
 
     def _bits(self, value: Any) -> int:
-        """A number as the card would hold it."""
+        """The bit pattern that the card would hold for a number."""
         return int.from_bytes(value.reshape(1).view(self._torch.uint8).tolist(), "little")
 
     @quietly
     def remember_line(self) -> None:
-        """Someone reads values here that nobody knows."""
+        """Remember that the current line reads unknown values."""
         self._lines.setdefault(users_line(), None)
 
     def _remember_draw(self) -> None:
         quietly(self._drawn_lines.setdefault)(users_line(), None)
 
     def explain(self, error: BaseException) -> None:
-        """Say that the values may be to blame, if the script failed where it read or counted."""
+        """If the script failed where it read or counted values, note that they may be the cause."""
         if not self._lines:
             return
         line, is_innermost = users_line_of(error)
@@ -133,7 +134,7 @@ class Readbacks:
         return "every value is zero" if self._plausible.is_zero else "no value is computed"
 
     def explain_exit(self, line: str) -> None:
-        """Say which values may have led the script to give up."""
+        """Note which unknown values may have made the script give up."""
         if self._lines:
             RECORD.note(
                 f"the script gave up at {line} after reading values from the card: {self._what} "
@@ -141,7 +142,7 @@ class Readbacks:
             )
 
     def tell(self) -> None:
-        """Say in the report where the script looked at values."""
+        """Report where the script read unknown values."""
         self._loops.tell()
         if self._lines:
             kind = "zeros" if self._plausible.is_zero else "ordinary numbers"
@@ -154,7 +155,7 @@ class Readbacks:
 
 
 def _is_read_by_pytorch() -> bool:
-    """Whether one of PyTorch's functions reads a value in the middle of its work."""
+    """Whether one of PyTorch's own functions, not the script, reads the value."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename in _BETWEEN:
         frame = frame.f_back

@@ -1,12 +1,11 @@
-"""The first buckets of `DistributedDataParallel` are gone before the second ones are made.
+"""Makes sure that `DistributedDataParallel` frees its first buckets before it makes new ones.
 
-After its first backward pass the reducer sorts the gradients into new buckets, when the next
-forward pass begins. The old buckets live for as long as somebody refers to them, and that is
-NCCL's watchdog: a thread that lets go of a finished collective when it next looks, ten times a
-second. Where a step takes longer than that, the old buckets have gone before the next peak. A
-rehearsal is at this place within milliseconds, and would have both at once: as many bytes too much
-as the model has gradients. A real card has both, too, where steps are that short, and the answer
-says so.
+When the forward pass after the first backward pass begins, the reducer sorts the gradients into new
+buckets. The old buckets live as long as NCCL's watchdog refers to them: a thread that releases
+finished collectives ten times a second. Where a step takes longer than that, the old buckets are
+gone before the next peak. A rehearsal gets here within milliseconds and would hold both at once,
+which is too much by the size of all gradients. With steps that short a real card holds both too,
+and the answer says so.
 
 A communication hook that compresses gradients leaves its copies to the watchdog in the same way, in
 every step.
@@ -24,23 +23,23 @@ from .report import RECORD
 WATCHDOG_PERIOD_S = 0.1
 """`kWatchdogThreadSleepMillis` of PyTorch's `ProcessGroupNCCL`."""
 PATIENCE_S = 2.5 * WATCHDOG_PERIOD_S
-"""Enough for the watchdog to look once after everything is finished, on a busy machine too."""
+"""Long enough for the watchdog to look once after all work has finished, even if it is busy."""
 MOST_PASSES = 3
-"""With a static graph the second pass only looks at the order of gradients, and the third makes new
-buckets. Models with parameters that may be unused never do."""
+"""With a static graph, the second pass only observes the order of gradients and the third rebuilds
+the buckets. With `find_unused_parameters`, they are never rebuilt."""
 
 
 class RebuiltBuckets:
-    """Waits for the watchdog until a reducer has its second buckets, and always with a hook."""
+    """Waits for the watchdog until buckets are rebuilt, or always if there is a hook."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._passes_left: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        """In how many passes buckets may still be rebuilt; missing before the first exchange."""
+        """In how many more passes buckets may be rebuilt; no entry before the first exchange."""
         self._with_hook: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def install(self) -> None:
-        """Wrap what the forward pass of a wrapped model begins with, and what it ends with."""
+        """Wrap the reducer's functions at the beginning and the end of a forward pass."""
         bindings = getattr(self._torch._C, "_distributed_c10d", None)
         reducers = getattr(bindings, "Reducer", None)
         if reducers is None or not hasattr(reducers, "_rebuild_buckets"):
@@ -69,7 +68,7 @@ class RebuiltBuckets:
         self._notice_hooks()
 
     def _notice_hooks(self) -> None:
-        """Wrap what registers a hook with a reducer."""
+        """Wrap the functions that register a communication hook."""
         distributed = getattr(self._torch, "distributed", None)
         for name in ("_register_comm_hook", "_register_builtin_comm_hook"):
             original = getattr(distributed, name, None)
@@ -89,7 +88,7 @@ class RebuiltBuckets:
         return register
 
     def _wait_for_watchdog(self) -> None:
-        """Return when it has let go of all collectives that are finished."""
+        """Return when the watchdog has released all finished collectives."""
         distributed = getattr(self._torch, "distributed", None)
         world = getattr(getattr(distributed, "distributed_c10d", None), "_world", None)
         try:
@@ -102,7 +101,7 @@ class RebuiltBuckets:
             time.sleep(PATIENCE_S)
 
     def _measured(self, rebuild: Callable[[], Any]) -> Any:
-        """Say how much the buckets are that a real card may have twice."""
+        """Rebuild the buckets, and note how many bytes a real card may hold twice."""
         before = self._allocated_ever()
         result = rebuild()
         size = self._allocated_ever() - before

@@ -1,4 +1,4 @@
-"""What was seen in this process, and the file it is written to.
+"""The report of this process, and the file it is written to.
 
 The format is `ProcessReport` in `crates/session/src/report.rs`.
 """
@@ -31,7 +31,7 @@ class DevicePeaks:
 
 @dataclass
 class MemoryLimit:
-    """How much of a device PyTorch may take, by a memory fraction."""
+    """How much of a device PyTorch may use, according to a memory fraction."""
 
     device: int
     limit_bytes: int
@@ -40,7 +40,7 @@ class MemoryLimit:
 
 @dataclass
 class StepPeaks:
-    """The peaks when an optimizer step had ended, since the start of the script."""
+    """The peaks since the start of the script, as of the end of an optimizer step."""
 
     step: int
     devices: list[DevicePeaks]
@@ -58,7 +58,7 @@ class Oom:
     stack: list[Frame]
     is_fatal: bool = False
     moment: str | None = None
-    """What of an epoch it was, where that is followed, as `TrainingPart` names it."""
+    """The part of the training it happened in (a `TrainingPart`), if that is known."""
 
 
 @dataclass
@@ -71,7 +71,7 @@ class RefusedCall:
 
 @dataclass
 class SizePointReport:
-    """What was seen of the place at which a batch was to be set."""
+    """What was found at the size point."""
 
     is_found: bool = False
     place: str = ""
@@ -94,36 +94,36 @@ class TrainingData:
     """What the script trains with."""
 
     samples: int
-    """Of one pass."""
+    """Samples of one pass."""
     batch: int | None
-    """How many of them the loader puts into one batch."""
+    """How many samples the loader puts into one batch."""
 
 
 @dataclass
 class GroupFamily:
-    """Groups of ranks along one dimension of a job: equally large, with nothing in common."""
+    """Groups of ranks along one dimension of a job: disjoint, and of equal size."""
 
     groups: list[list[int]]
     has_messages: bool
-    """Members send something to each other alone, as stages of a pipeline do."""
+    """Whether members send point-to-point messages, as the stages of a pipeline do."""
 
 
 @dataclass
 class ChangeReport:
-    """What became of a change that was to be made to what the script does."""
+    """What a requested change to the script's behaviour did."""
 
     name: str
     did: str | None = None
-    """What was done, in words; None if there was no place for it."""
+    """What was done, in words; None if the change did not apply anywhere."""
     line: str | None = None
-    """What to write in the script to the same effect."""
+    """The line that has the same effect when written in the script."""
     other_results: str | None = None
-    """Why this script's results are others with it, though they usually are the same."""
+    """Why the change alters this script's results, although it usually does not."""
 
 
 @dataclass
 class TrickRefusal:
-    """Why a trick ended the script: it cannot be right for it."""
+    """Why a trick ended the script: it would be wrong for it."""
 
     reason: str
     alternative: str
@@ -147,28 +147,28 @@ class NotReached:
 
 @dataclass
 class CoverageReport:
-    """What was seen of a training, and what was not come to."""
+    """Which parts of a training were rehearsed, and which were not reached."""
 
     covered: list[Covered]
     not_reached: list[NotReached]
     is_shortened: bool
     """Batches were left out of passes over data."""
     is_training_shortened: bool
-    """The same, of training data: there are more steps than were made."""
+    """Batches were left out of passes over training data, so a real run makes more steps."""
     left_out_steps: int | None
-    """How many, if the script came to its end and that is known."""
+    """How many more, if the script ran to its end and their number is known."""
     later_passes_are_alike: bool
-    """Later epochs were begun when nothing new was seen any more, and showed nothing new."""
+    """Later epochs, begun after nothing new had come for a while, showed nothing new either."""
     do_batches_vary: bool
-    """Training batches have several sizes, the last one of a pass aside."""
+    """Training batches differ in size, apart from the last one of a pass."""
     growth_cut_short: str | None
-    """Memory grew with every training batch, all of one size, up to the last that was rehearsed,
-    and others were left out: by how much, in a sentence."""
+    """Memory grew with every rehearsed training batch, all of one size, and further batches were
+    left out: a sentence that says by how much."""
 
 
 @dataclass
 class ProcessReport:
-    """Everything that ends up in `agent-<pid>.json`."""
+    """The contents of `agent-<pid>.json`."""
 
     pid: int = 0
     script: str | None = None
@@ -188,7 +188,7 @@ class ProcessReport:
     exception: str | None = None
     notes: list[str] = field(default_factory=list)
     unrecorded: str | None = None
-    """Why whose memory it is was not recorded, though it was asked for."""
+    """Why attribution was requested but not recorded."""
     visible_devices: str | None = None
     """`CUDA_VISIBLE_DEVICES` at the end: the script itself may have set it."""
     size_point: SizePointReport | None = None
@@ -196,24 +196,24 @@ class ProcessReport:
     coverage: CoverageReport | None = None
     training_data: TrainingData | None = None
     total_allocated_bytes: int = 0
-    """Everything that was ever allocated, freed or not: equal only in runs that do the same."""
+    """All bytes ever allocated, freed or not: equal only in runs that do the same."""
     assumed_sizes: int = 0
-    """How many lines made something whose size depends on values that are not known."""
+    """How many lines made something whose size depends on unknown values."""
     rank: int | None = None
-    """Which rank of its job the process was, if a process group was made."""
+    """The rank of this process in its job, if it created a process group."""
     world_size: int | None = None
     families: list[GroupFamily] = field(default_factory=list)
-    """The groups that the job made, where not all of its ranks are run."""
+    """The groups that the job made, if not all of its ranks are run."""
     shards: list[int] = field(default_factory=list)
-    """For every rank of the job the first whose parts of the parameters are as large."""
+    """For every rank of the job, the first rank whose parameter shards have the same size."""
     waits_at: str | None = None
-    """The line of a loop that waits for a value, at which the script was ended."""
+    """The line of a loop that waits for a value, if the script was ended there."""
     refused_trick: TrickRefusal | None = None
-    """What a trick that cannot be right for the script has said, where one ended it."""
+    """Why a trick refused this script and ended it, if one did."""
 
 
 class Record:
-    """The process's report while it is being made. All methods may be called from any thread."""
+    """This process's report while it is being filled in. Its methods are thread-safe."""
 
     MAX_SENTENCES = 200
     """A script may branch on values at thousands of lines; nobody reads more than this."""
@@ -223,7 +223,7 @@ class Record:
         self.report = ProcessReport(pid=os.getpid())
 
     def forget_parent(self) -> None:
-        """Start again in a forked child: what the parent saw is the parent's to tell."""
+        """Start again in a forked child: the parent reports what it saw itself."""
         versions = self.report
         self._lock = threading.RLock()
         self.report = ProcessReport(
@@ -234,11 +234,11 @@ class Record:
         )
 
     def assume(self, sentence: str) -> None:
-        """Add a sentence on which the answer rests, once."""
+        """Add an assumption on which the answer rests, once."""
         self._add(self.report.assumptions, sentence)
 
     def fault(self, words: str) -> None:
-        """Add a fault of the agent, before all other assumptions."""
+        """Add a fault of the agent, before all assumptions."""
         sentence = FAULT + words
         with self._lock:
             if sentence not in self.report.assumptions:
@@ -254,12 +254,12 @@ class Record:
                 sentences.append(sentence)
 
     def write(self, run_dir: str) -> None:
-        """Write the report under its final name in one move, so that no reader sees half of it."""
+        """Write the report atomically, so that no reader sees half of it."""
         with self._lock:
             self.report.visible_devices = os.environ.get("CUDA_VISIBLE_DEVICES")
             fields: dict[str, Any] = asdict(self.report)
         path = os.path.join(run_dir, f"{AGENT_REPORT_PREFIX}{self.report.pid}.json")
-        # The thread is part of the name: a signal handler may write while the script's end does.
+        # The thread is part of the name: several threads may write the report as the script ends.
         unfinished = f"{path}.{threading.get_ident()}.unfinished"
         with open(unfinished, "w", encoding="utf-8") as file:
             json.dump(fields, file)

@@ -1,8 +1,8 @@
-"""Lengths of sequences that a script keeps on the card, for losses that read them.
+"""Sequence lengths that a script keeps on the card, for losses that read them.
 
-`ctc_loss` copies the lengths of inputs and targets to the host in C++, where known values do not
-reach, and the memory it takes depends on the longest. So it is given the lengths on the host: those
-that are known, or the longest that the tensors allow.
+`ctc_loss` copies the lengths of inputs and targets to the host in C++, past the agent's wrappers,
+and the memory it takes depends on the longest. So the agent passes it the lengths as host tensors:
+the known ones, or the longest that the tensors allow.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from .stacks import users_line
 
 
 class SequenceLengths:
-    """Stands around `torch.ctc_loss`."""
+    """Wraps `torch.ctc_loss`."""
 
     def __init__(self, torch: Any, known: KnownValues) -> None:
         self._torch = torch
         self._known = known
 
     def install(self) -> None:
-        """Wrap what `torch.nn.functional.ctc_loss` calls."""
+        """Wrap the function that `torch.nn.functional.ctc_loss` calls."""
         put_around(self._torch, self._torch, "ctc_loss", self._with_lengths)
 
     def _with_lengths(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,5 +74,5 @@ class SequenceLengths:
 
 
 def _shared_out(total: int, count: int) -> list[int]:
-    """Lengths of targets that stand in one row: they add up to its length."""
+    """Lengths of targets that are concatenated in one row: they add up to its length."""
     return [total // count + (place < total % count) for place in range(count)]

@@ -1,10 +1,10 @@
-"""Keeps tensors from being sequences to Python's C interface, which the agent would make them.
+"""Keeps wrapped tensors from looking like sequences to Python's C API.
 
-`torch.Tensor` has its `__getitem__` from C, as mappings have it, and `PySequence_Check` says no. A
-function of Python's in that place fills the slots of a mapping and of a sequence. Then
+`torch.Tensor` implements `__getitem__` in C, in the mapping slots only, so `PySequence_Check` says
+no. A Python function in its place fills the mapping slots and the sequence slots. Then
 `torch.tensor([loss, other_loss])` asks the losses for their lengths, and a binding that takes a
-list of tensors takes one tensor for the list of its rows. So the slots of a sequence are emptied
-again, in every kind of tensor that does not have a `__getitem__` of its own.
+list of tensors takes a single tensor for the list of its rows. So the sequence slots are emptied
+again, in every tensor class that does not define its own `__getitem__`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import ctypes
 from typing import Any
 
 _AS_SEQUENCE = 13 * ctypes.sizeof(ctypes.c_void_p)
-"""Where `tp_as_sequence` is in a `PyTypeObject`, of every Python from 3.9 on."""
+"""Offset of `tp_as_sequence` in a `PyTypeObject`, since Python 3.9."""
 
 _ITEM, _ASSIGN_ITEM = (number * ctypes.sizeof(ctypes.c_void_p) for number in (3, 5))
-"""Where `sq_item` and `sq_ass_item` are in `PySequenceMethods`."""
+"""Offsets of `sq_item` and `sq_ass_item` in `PySequenceMethods`."""
 
 
 def keep_from_being_sequences(tensor: Any) -> None:
-    """Empty the slots of `torch.Tensor` and of all its kinds, those too that are made later."""
+    """Empty the slots of `torch.Tensor` and all its subclasses, including later ones."""
     if not _is_where_expected():
         return
     item = tensor.__dict__.get("__getitem__")
@@ -30,7 +30,7 @@ def keep_from_being_sequences(tensor: Any) -> None:
     while kinds:
         kind = kinds.pop()
         _empty_slots(kind, item)
-        # A metaclass has one that takes the class.
+        # Called on `type`: a metaclass's own `__subclasses__` takes the class as an argument.
         kinds.extend(type.__subclasses__(kind))
 
     def init_subclass(cls: Any, /, **options: Any) -> None:
@@ -41,7 +41,7 @@ def keep_from_being_sequences(tensor: Any) -> None:
 
 
 def _is_where_expected() -> bool:
-    """Whether types look as they are taken to: a list is a sequence, and an iterator is none."""
+    """Whether the offsets are right: a list must be a sequence, and an iterator must not."""
     iterator = type(iter(()))
     return bool(_slot(list, _ITEM)) and not (_methods(iterator) and _slot(iterator, _ITEM))
 
@@ -49,7 +49,7 @@ def _is_where_expected() -> bool:
 def _empty_slots(kind: Any, item: Any) -> None:
     defining = next(base for base in kind.__mro__ if "__getitem__" in base.__dict__)
     if defining.__dict__["__getitem__"] is not item:
-        return  # its own: a sequence without us, too
+        return  # defines its own: a sequence without the agent too
     methods = _methods(kind)
     for slot in (_ITEM, _ASSIGN_ITEM):
         ctypes.c_void_p.from_address(methods + slot).value = None

@@ -15,7 +15,7 @@ from .shared_numbers import SESSION_VARIABLE
 
 @dataclass(frozen=True)
 class SizePointRequest:
-    """Which other batches the script is to be tried with, and where they are set."""
+    """Which sizes to try the script with, and where they are set."""
 
     place: str
     """`training-loader`, `first-loader`, `option` or `own`."""
@@ -23,22 +23,22 @@ class SizePointRequest:
     batch: int | None
     """The batch to try in this process."""
     seq: int | None
-    """The tokens that batches are cut to in this process."""
+    """The number of tokens that batches are cut to in this process."""
     socket: str | None
-    """Where to ask for batches instead."""
+    """Where to ask for sizes instead, forking for each."""
 
 
 @dataclass(frozen=True)
 class CoverageRequest:
-    """How far to go to see everything that a training does."""
+    """How much of a training to rehearse."""
 
     budget_seconds: float
-    """Time for training steps, from the first on."""
+    """Time for the training, from its first batch or step."""
     shortens_passes: bool
     skips_later_passes: bool
     """Later epochs are known to show nothing new."""
     is_brief: bool
-    """The beginning and the end of a pass are enough, and one step behind it."""
+    """The beginning and the end of a pass, and one step after it, are enough."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,10 @@ class RanksRequest:
     nodes: int
     cards_per_node: int
     shares_nodes: bool
-    """Behind the cards of one node, every rank has one of its own."""
+    """The session has the cards of one node, followed by one card per rank that stands in for the
+    node's card that the rank uses: there are more nodes than there can be cards for."""
     chosen: str | tuple[int, ...]
-    """`all`, `ends` (the first and the last), or these."""
+    """`all`, `ends` (the first and the last), or these ranks."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Session:
 
     run_dir: str
     started_at: float
-    """When the rehearsal began, in seconds since the epoch; files older than this are real."""
+    """When the rehearsal began, in seconds since the epoch; older files are the user's."""
     steps: int
     """Stop after this many optimizer steps; 0 runs the script to its end."""
     coverage: CoverageRequest | None
@@ -72,19 +73,19 @@ class Session:
     """No allocation may fail."""
     size_point: SizePointRequest | None
     copy_socket: str | None
-    """Where a copy calls that is made before the script first uses the card."""
+    """The socket to which the copy connects that is made before the card is first used."""
     values: str
-    """What values read as that nobody knows: `plausible` or `zero`."""
+    """What unknown values read as: `plausible` or `zero`."""
     halves_sizes: bool
     """Sizes that depend on values are assumed to be half as large."""
     tricks: tuple[tuple[str, dict[str, str]], ...]
-    """Tricks that are applied to what the script does, by name, with their options."""
+    """The tricks to apply, by name, with their options."""
     ranks: RanksRequest | None = None
-    """The job has several nodes, or not all of its ranks are run."""
+    """Set if the job has several nodes or not all of its ranks are run."""
 
 
 def load() -> Session:
-    """Read the session; raises `OSError`, `ValueError` or `KeyError` when that cannot be done."""
+    """Read the session; raises `OSError`, `ValueError` or `KeyError` if that fails."""
     with open(os.environ[SESSION_VARIABLE], encoding="utf-8") as file:
         fields = json.load(file)
         started_at = os.fstat(file.fileno()).st_mtime

@@ -1,8 +1,8 @@
-"""Tries the script with other batches than its own, for `ghostgpu max-batch` and `estimate`.
+"""Tries the script with other sizes than its own, for `ghostgpu max-batch` and `estimate`.
 
-The session names a place: the training `DataLoader`, an option of the script's command line, or a
-place that the script offers itself. When the script has come there, the batch is set, or the
-script becomes a server that goes on in a forked copy for each batch it is told (`fork_server`).
+The session names the size point: the training `DataLoader`, an option of the script's command line,
+or a call in one of our own scripts. When the script gets there, the size is set, or the script
+becomes a server that forks for each size that the command line sends (`fork_server`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .steps import StepCounter
 
 
 class SizeSetter:
-    """Sets the batch of this process, or asks for batches and forks for each."""
+    """Sets the sizes of this process, or asks for sizes and forks for each."""
 
     def __init__(
         self, torch: Any, request: SizePointRequest, ending: Ending, counter: StepCounter
@@ -36,10 +36,10 @@ class SizeSetter:
         self.report = RECORD.report.size_point = SizePointReport()
         self._sizes: dict[str, Any] | None = None
         self.in_copies: list[Callable[[int | None], object]] = []
-        """Called in each forked copy, with the number of steps after which it is to end, if any."""
+        """Called in each fork, with the number of steps after which it ends, if any."""
 
     def install(self) -> None:
-        """Watch for the place."""
+        """Hook the size point."""
         fork_server.keep_forkable(self._torch)
         if self._request.place in ("training-loader", "first-loader"):
             place = LoaderSizePoint(self._torch, self, self._request.place == "training-loader")
@@ -50,13 +50,13 @@ class SizeSetter:
 
     @property
     def is_active(self) -> bool:
-        """Whether this is the process that is tried: not a worker that the script has forked."""
+        """Whether this is the process whose size is set, not a worker that the script forked."""
         return os.getpid() == self._process
 
     def arrive(self) -> dict[str, Any] | None:
-        """Called at the place; returns the sizes to go on with, or None for the script's own.
+        """Called at the size point; returns the sizes to use, or None for the script's own.
 
-        With a server behind it, this returns once in every forked copy.
+        If sizes are requested from the command line, this returns once in every fork.
         """
         if self._sizes is not None:
             return self._sizes
@@ -71,7 +71,7 @@ class SizeSetter:
         server.send(json.loads(json.dumps(vars(self.report))))
         sizes = server.serve()
         if sizes is None:
-            # Every fork is over: what is left is to end as a script does that was stopped.
+            # All forks have ended: end this process like a script that reached its last step.
             self._sizes = {}
             RECORD.report.stopped_by_step_limit = True
             self._ending.write()
@@ -83,7 +83,7 @@ class SizeSetter:
         return sizes
 
     def refuse(self, problem: str) -> None:
-        """The place was found, and the batch cannot be set there."""
+        """The size point was found, but the size cannot be set there."""
         self.report.problem = self.report.problem or problem
 
     @quietly
@@ -113,7 +113,7 @@ def start(
 def offer_place(
     place: str, batch: int, seq: int | None = None, longest_seq: int | None = None
 ) -> dict[str, Any]:
-    """Called by a script of ours where its sizes begin to matter; the sizes to use instead."""
+    """Called by our own scripts before they use their sizes; returns the sizes to use instead."""
     if _setter is None or not _setter.is_active:
         return {}
     report = _setter.report

@@ -1,4 +1,4 @@
-"""A file in which zeros take no room, for checkpoints of weights that were never computed."""
+"""A file in which zeros take no disk space, for checkpoints of weights that were never computed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _ZEROS = bytes(_BLOCK_BYTES)
 
 
 class SparseFile:
-    """A new file that is written from its start to its end.
+    """A new file that is written from start to end.
 
-    Gigabytes of zeros, epoch after epoch, would otherwise be most of what a rehearsal takes.
+    Without it, writing gigabytes of zeros in every epoch would take most of a rehearsal's time.
     """
 
     def __init__(self, path: str) -> None:
@@ -34,10 +34,10 @@ class SparseFile:
             position, block = position + written, block[written:]
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Does nothing: there is no buffer."""
 
     def close(self) -> None:
-        """Give the file its length: it may end with zeros."""
+        """Set the file's length, which skipped zeros at its end did not."""
         try:
             os.ftruncate(self._file, self._bytes)
         finally:

@@ -58,7 +58,7 @@ def _starts_in_threading(frames: list[FrameType]) -> bool:
 
 
 def describe(frames: list[FrameType]) -> list[Frame]:
-    """Frames as they go into the report."""
+    """The frames in the form of the report."""
     return [_described(frame.f_code.co_filename, frame.f_lineno or 0, frame) for frame in frames]
 
 
@@ -74,10 +74,8 @@ def _described(file: str, line: int, frame: FrameType) -> Frame:
 
 
 def users_line_of(error: BaseException) -> tuple[str, bool]:
-    """The user's innermost line that an exception came through, written as by `users_line`.
-
-    And whether the exception was raised right there, not in something that the line called.
-    """
+    """The innermost line of the user's code in a traceback, formatted as by `users_line`, and
+    whether the exception was raised at that line itself."""
     line, is_innermost = "", False
     traceback = error.__traceback__
     while traceback is not None:

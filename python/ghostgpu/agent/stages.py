@@ -1,4 +1,4 @@
-"""Tells from a stack what the script was doing: moving the model, forward, backward, ..."""
+"""Infers from a stack what the script was doing: moving the model, forward, backward, ..."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def stage_of(frames: list[FrameType], torch: Any, steps: int) -> str:
 def _stage_of_frame(frame: FrameType, torch: Any, forward: str) -> str | None:
     file, function = frame.f_code.co_filename, frame.f_code.co_name
     if _OPTIMIZER_FOLDER in file:
-        # Not the constructor: what that allocates belongs to setting up.
+        # What the constructor allocates belongs to setup.
         return "setup" if function in ("__init__", "add_param_group") else "optimizer step"
     if file.endswith(_MODULE_FILE):
         if function in _MOVES:
@@ -50,10 +50,10 @@ def _stage_of_frame(frame: FrameType, torch: Any, forward: str) -> str | None:
 
 
 def follows_gradients(frames: list[FrameType], torch: Any) -> bool:
-    """Whether what runs is to be differentiated.
+    """Whether the running code will be differentiated.
 
-    Inside of a function of its own (checkpoints, chunks, fused losses) autograd has gradients
-    switched off. There the model's mode tells: it is the same inside and outside.
+    Inside a custom autograd function (checkpoints, chunks, fused losses), gradients are disabled.
+    There the model's mode decides, which is the same inside and outside.
     """
     if torch.is_grad_enabled():
         return True
@@ -73,7 +73,7 @@ def _is_call(frame: FrameType) -> bool:
 
 
 def _has_begun_forward(frames: list[FrameType], torch: Any) -> bool:
-    """Whether the user's frames hold a result that autograd follows: then a forward pass ran."""
+    """Whether a forward pass ran: the user's frames hold a tensor with an autograd graph."""
     return any(
         isinstance(value, torch.Tensor) and value.grad_fn is not None
         for frame in frames

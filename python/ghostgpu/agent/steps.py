@@ -1,9 +1,9 @@
-"""Counts optimizer steps and ends the script after as many as were asked for, or when somebody
-else says that it is enough (`coverage`).
+"""Counts optimizer steps and ends the script after the requested number, or when `coverage` has
+seen enough.
 
 One step is one call of an optimizer's `step`. With several optimizers (a GAN, one optimizer per
-parameter) the count of the busiest one is the count of the script, and the script is stopped only
-when all of them have had their turn, so that no optimizer's state is missing from the peak:
+parameter), the count of the busiest one is the count of the script, and the script is ended only
+after all of them have stepped, so that no optimizer's state is missing from the peak:
 
 * when every optimizer that holds parameters of its own has reached the limit, or
 * when the busiest has gone past it and each of the others has stepped at least once, or
@@ -25,7 +25,7 @@ PATIENCE = 16
 
 
 class RehearsalComplete(SystemExit):
-    """Ends the script after the last step that was asked for.
+    """Ends the script after the last requested step.
 
     A `SystemExit` with code 0, because everything that hosts a training (the interpreter, threads,
     `multiprocessing`, `torchrun`, Lightning, the Hugging Face Trainer) already knows it as a
@@ -41,22 +41,22 @@ class StepCounter:
 
     def __init__(self, limit: int, peaks: PeakTracker) -> None:
         self.limit = limit
-        """The script ends after as many steps; 0 leaves that to `is_covered`."""
+        """The script ends after this many steps; if 0, `is_covered` decides."""
         self._peaks = peaks
         self.is_covered: Callable[[], bool] = lambda: False
-        """Asked after each step whether enough has been seen, where no number was given."""
+        """Asked after each step whether enough has been seen, if there is no limit."""
         self.before_end: Callable[[], object] = lambda: None
         """Called when the script is about to be ended."""
         self.after_count: Callable[[Any], object] = lambda optimizer: None
-        """Called with the optimizer of each step, when it has been counted."""
+        """Called with the optimizer after each step has been counted."""
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._tell_library = preload.step_noter()
         self.ends_hard = False
         """End the process at once after the last step, without the script's `finally` blocks.
 
-        For forked copies of the script: one that removes its temporary files would take them
-        away from the copies after it.
+        For forks of the script: `finally` blocks that remove temporary files would take them away
+        from later forks.
         """
 
     def forget_parent(self) -> None:

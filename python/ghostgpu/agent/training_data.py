@@ -1,7 +1,7 @@
 """How many samples the script's training loader has, and how many it puts into a batch.
 
-No batch is larger than the data. A search for the largest batch must know that also where the batch
-is set by an argument, whose loader nobody looks at otherwise.
+No batch is larger than the data. A search for the largest batch must know the size of the data even
+if the batch is set by an argument, where no other part of the agent looks at the loader.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .report import RECORD, TrainingData
 
 
 class TrainingDataObserver:
-    """Stands behind every batch that is loaded up to the first optimizer step."""
+    """Observes every batch that is loaded before the first optimizer step."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -36,7 +36,7 @@ class TrainingDataObserver:
         patched.__next__ = take
 
     def _note(self, batches: Any) -> None:
-        # Data that is only evaluated does not bound the batch that is trained with.
+        # Evaluation data does not limit the training batch.
         if not self._torch.is_grad_enabled():
             return
         sampler = getattr(batches, "_index_sampler", None)
@@ -45,13 +45,13 @@ class TrainingDataObserver:
         if samples is None:
             return
         seen = RECORD.report.training_data
-        # Where several loaders are iterated, the largest one trains for all that is known.
+        # If several loaders are iterated, the largest is assumed to be the training loader.
         if seen is None or samples > seen.samples:
             RECORD.report.training_data = TrainingData(samples, batch if _is_count(batch) else None)
 
 
 def _samples(sampler: Any) -> int | None:
-    """How many samples one pass has; None for data whose end is not known."""
+    """How many samples one pass has; None for data of unknown length."""
     try:
         return len(getattr(sampler, "sampler", sampler))
     except (TypeError, NotImplementedError, AttributeError):

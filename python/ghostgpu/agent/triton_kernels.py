@@ -1,7 +1,7 @@
-"""Kernels that a script wrote in Triton: what they are given may be written by them.
+"""Kernels that a script wrote in Triton, which may write to any of their arguments.
 
-PyTorch does not count such writes in the version of a tensor, so a row of zeros that a kernel fills
-would keep its zeros among the known values.
+PyTorch does not count such writes in a tensor's version, so a tensor of zeros that a kernel fills
+would still be known as zeros.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ MODULE = "triton.runtime.jit"
 
 
 class TritonKernels:
-    """Forgets the values of every tensor that a kernel was started with."""
+    """Forgets the values of every tensor that is passed to a kernel."""
 
     def __init__(self, torch: Any, known: KnownValues) -> None:
         self._torch = torch
         self._known = known
 
     def after_import(self, module: ModuleType) -> None:
-        """Wrap what `kernel[grid](...)` calls."""
+        """Wrap the method that `kernel[grid](...)` calls."""
         if module.__name__ != MODULE:
             return
         anything: Any = module

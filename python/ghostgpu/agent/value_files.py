@@ -1,8 +1,8 @@
 """Which files hold what a training computed, judged by their names.
 
-A rehearsal computes nothing, so such a file made by one is worth nothing, and such a file from
-before it must survive. Names are all there is to go by: a script may write its weights with
-`torch.save`, `pickle` or `numpy`, and copy them with `shutil`.
+A rehearsal computes nothing, so such a file from a rehearsal is worthless, and an existing one must
+survive. Only the name can tell: a script may write its weights with `torch.save`, `pickle` or
+`numpy`, and copy them with `shutil`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _WEIGHTS = frozenset(
         *("onnx", "h5", "hdf5", "gguf", "pdparams", "t7"),
     )
 )
-"""Parts of names (after a dot) that are weights wherever they are found: `best.pth.tar` too."""
+"""Parts of names (after a dot) that always mean weights, also in `best.pth.tar`."""
 
 _VALUES = _WEIGHTS | frozenset(("npy", "npz", "pkl", "pickle", "joblib", "msgpack"))
-"""Parts of names that may also be somebody's data, prepared long before a card is used."""
+"""Parts of names that may also mean data, prepared before the card is used."""
 
 _DESCRIPTIONS = frozenset({"json", "yaml", "yml"})
 """Parts of names of files that describe the weights beside them."""
@@ -30,7 +30,7 @@ def is_weights(path: str) -> bool:
 
 
 def may_hold_values(path: str) -> bool:
-    """Whether a file of this name, written once a card is in use, may hold what it computed."""
+    """Whether a file of this name, written while a card is in use, may hold computed values."""
     return not _VALUES.isdisjoint(_parts(path))
 
 

@@ -1,12 +1,12 @@
 """Loops that wait for a value: `while loss > 0.01`, rejection sampling, text until its end.
 
-Values on the card never change, so a loop that goes on until one does would go on for ever. A
-`while` loop whose end depends on a value that nobody knows, and that has been reading it for a
-while, is first given other values for it: a real run leaves the loop with one of them, too. If none
-ends it, the script is ended, and the answer names the line.
+Values on the card never change, so a loop that waits for one to change would never end. If the end
+of a `while` loop depends on an unknown value and the loop has been reading it for some time, the
+loop first gets other values: a real run ends with one of them, too. If none ends it, the script is
+ended, and the answer names the line.
 
-Whether the end of a loop depends on a line is read from the script's text: the line is a part of
-the loop's condition, or of one before a `break` or `return`, or what it assigns is used there.
+Whether the end of a loop depends on a line follows from the script's source: the line is part of
+the loop's condition or of a condition for `break` or `return`, or what it assigns is used there.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from .stacks import is_user_code
 from .steps import RehearsalComplete
 
 OTHERS_AFTER_SECONDS = 5.0
-"""So long a loop may read the same ordinary value before it is given others."""
+"""How long a loop may read the same ordinary value before it gets others."""
 
 ENDS_AFTER_SECONDS = 30.0
-"""So long until the script is ended."""
+"""How long until the script is ended."""
 
 LEAST_READS = 100
 
 _OTHERS = (0.0, 1.0, 1e9, -1.0)
-"""Values that take turns where the ordinary one does not end a loop."""
+"""Values that are tried in turn if the ordinary one does not end a loop."""
 
 
 @dataclass
@@ -45,19 +45,19 @@ class _Reading:
     since: float = field(default_factory=time.monotonic)
     count: int = 0
     waits: bool | None = None
-    """Whether a loop's end depends on the line; None until that is looked for."""
+    """Whether the end of a loop depends on the line; None until that is checked."""
     is_inside_another: bool = False
 
 
 class WaitingLoops:
-    """Notices a script that reads the same value again and again, and waits for another."""
+    """Detects a script that reads the same value again and again, waiting for another."""
 
     def __init__(self) -> None:
         self._readings: dict[tuple[str, int], _Reading] = {}
         self._lines_given_others: dict[str, None] = {}
 
     def other_value(self, value: Any) -> Any:
-        """A value that nobody knows is read: `value`, or another one if a loop waits for that."""
+        """What an unknown value reads as: `value`, or another one if a loop waits for it."""
         frame = _users_frame()
         if frame is None:
             return value
@@ -103,8 +103,8 @@ def _users_frame() -> FrameType | None:
 
 
 def loop_depends_on(file: str, line: int) -> tuple[bool, bool]:
-    """Whether the end of the `while` loop around a line depends on it; and whether that loop lies
-    in another one of the same function."""
+    """Whether the end of the `while` loop around a line depends on that line, and whether that loop
+    is inside another one of the same function."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError):
@@ -123,7 +123,7 @@ def loop_depends_on(file: str, line: int) -> tuple[bool, bool]:
 
 
 def _around(tree: ast.AST, line: int) -> list[ast.AST]:
-    """What surrounds a line in its function, outermost first."""
+    """The nodes around a line in its function, outermost first."""
     found: list[ast.AST] = []
     node: ast.AST | None = tree
     while node is not None:
@@ -150,7 +150,7 @@ def _conditions_of_ends(loop: ast.While) -> list[ast.expr]:
 
 
 def _names_made_at(loop: ast.While, line: int) -> set[str]:
-    """Names that get their values at a line, or from such names."""
+    """Names that are assigned at a line, or from such names."""
     made: set[str] = set()
     assignments = [
         each

@@ -1,7 +1,7 @@
-"""Warnings name the line that caused them, not the agent's.
+"""Makes warnings name the user's line, not one of the agent's.
 
-The agent stands around PyTorch's functions, so the line that C++ takes a warning for is often one
-of the agent's. The user looks for it in vain in the own code.
+The agent wraps PyTorch's functions, so the line to which C++ attributes a warning is often in the
+agent, where the user would search in vain.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def install_warning_places() -> None:
-    """From now on, warnings are shown with the innermost line that is not of this package."""
-    # Python itself ends there, unless somebody has put another function in its place.
+    """From now on, show warnings with the innermost line that is not in this package."""
+    # Python's own way of showing a warning ends here, unless something else was installed.
     shown: Callable[[Any], None] = vars(warnings)["_showwarnmsg_impl"]
 
     def show(message: Any) -> None:

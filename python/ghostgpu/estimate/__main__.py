@@ -1,7 +1,7 @@
-"""What the command line starts: brings the package in by its place, under a private name.
+"""What the command line starts: loads the package from its folder, under a private name.
 
-The user's environment may hold another ghostgpu, or none, and none of our modules may hide one of
-its own.
+The user's environment may have another ghostgpu, or none, and our modules must not hide any of its
+own.
 """
 
 import os

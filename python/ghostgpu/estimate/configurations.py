@@ -1,9 +1,9 @@
 """Well-known configurations, so that their names work without a download.
 
-Written down is what decides how much memory a model takes: sizes, ties, and what is dropped where,
-since a dropped activation leaves a mask. `tests/e2e/published_parameters.tsv` has the published
-number of parameters of each. What is left out is the default of the model's own configuration class
-in transformers, or does not touch memory (bases of rotary embeddings, epsilons, token ids).
+Only what decides how much memory a model takes is listed: sizes, ties, and dropout, because a
+dropped activation leaves a mask. `tests/e2e/published_parameters.tsv` has the published number of
+parameters of each. Everything else is the default of the model's own configuration class in
+transformers, or does not affect memory (bases of rotary embeddings, epsilons, token ids).
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _decoder(
     aliases: tuple[str, ...] = (),
     **more: Any,
 ) -> Known:
-    """A decoder of Llama's family; `heads` are those of queries, and of keys and values."""
+    """A decoder of Llama's family; `heads` are those of queries, then of keys and values."""
     fields = {
         "hidden_size": width,
         "intermediate_size": inner,

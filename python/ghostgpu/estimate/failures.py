@@ -6,7 +6,7 @@ import sys
 from types import TracebackType
 
 HINT_MARK = " || hint: "
-"""Between the sentence and the hint; `crates/cli/src/commands/estimate` splits there."""
+"""Separates the sentence from the hint; `crates/cli/src/commands/estimate` splits there."""
 
 
 class CannotEstimate(Exception):
@@ -19,7 +19,7 @@ class CannotEstimate(Exception):
 def hide_tracebacks(*kinds: type[BaseException]) -> None:
     """Leave reporting of `CannotEstimate`, and of these, to the command line.
 
-    A traceback through a script that is not the user's says nothing to the user.
+    A traceback through our own script would mean nothing to the user.
     """
     original = sys.excepthook
     hidden: tuple[type[BaseException], ...] = (CannotEstimate, *kinds)

@@ -55,7 +55,7 @@ def build_transformers(torch: Any, job: Job, config: Any, source: str) -> Built:
         )
     options = {"attn_implementation": job.attention} if job.attention else {}
     precision = own_precision(torch, job)
-    # Whatever precision the configuration was saved in, the job says what is trained.
+    # The job decides the precision, not the one that the configuration was saved in.
     setattr(config, "dtype" if hasattr(config, "dtype") else "torch_dtype", precision)
     try:
         model = auto.from_config(config, **options)
@@ -168,7 +168,7 @@ def _longest(config: Any) -> int | None:
     longest = getattr(config, name) if name is not None else None
     if not isinstance(longest, int) or longest <= 0:
         return None
-    # RoBERTa numbers its positions from behind the padding token's.
+    # RoBERTa numbers its positions starting after the padding token's.
     is_roberta = "roberta" in config.model_type or config.model_type == "camembert"
     return longest - 2 if is_roberta else longest
 
@@ -189,11 +189,11 @@ def _texts(
     torch: Any, job: Job, config: Any, task: str
 ) -> Callable[[int, int | None], dict[str, Any]]:
     if task == "seq-classification" and getattr(config, "pad_token_id", None) is None:
-        # They look for the last token that is no padding, and refuse batches without one.
+        # They look for the last token that is not padding, and fail without a padding token.
         config.pad_token_id = 0
 
     def inputs(batch: int, seq: int | None) -> dict[str, Any]:
-        # One and not zero, which is the padding token of most models.
+        # Ones, not zeros: zero is the padding token of most models.
         tokens = torch.ones(batch, seq, dtype=torch.long)
         made = {"input_ids": tokens}
         if job.padding_mask:

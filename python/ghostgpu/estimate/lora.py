@@ -1,8 +1,7 @@
 """Low-rank adapters: from peft if it is installed, else from a small wrapper.
 
-Both freeze the model and put two matrices of the rank beside each projection of queries and values,
-in single precision unless the whole model is in it anyway, and add what they give to the
-projection's output.
+Both freeze the model and add two low-rank matrices, in single precision, to each projection of
+queries and values; their result is added to the projection's output.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The tricks that make a training fit: one file each, the same code rehearsed and on a real card.
+"""The tricks that make a training fit: one file each, the same code in rehearsals and real runs.
 
-They are installed into a process whose script is unmodified (`start`): by the agent of a rehearsal,
-and by `ghostgpu launch`. `catalogue.json` describes each of them, and what conflicts with what.
-Nothing here needs more than torch, and nothing is imported before it is asked for.
+They are installed into a process with an unmodified script (`start`), by the agent of a rehearsal
+or by `ghostgpu launch`. `catalogue.json` describes each of them, and which ones conflict. Nothing
+here needs more than torch, and nothing is imported before it is needed.
 """
 
 from __future__ import annotations
 
-# Spelled out, as every Python process loads this file, and `typing` takes a while.
+# Not from `typing`, which is slow to import: every Python process loads this file.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,9 +28,9 @@ def start(
 ) -> Started:
     """Install tricks, by name and with their options, in the order of the catalogue.
 
-    What each has done can be asked of the result when the script has ended. `refusal` makes the
-    exception for a trick that cannot be right here; `Refused` if it is left out. In a rehearsal
-    nothing is computed, and tricks need not write values that nobody reads.
+    The result says what each trick did, once the script has ended. `refusal` makes the exception
+    that a trick raises if it would be wrong for this script; the default is `Refused`. In a
+    rehearsal nothing is computed, so tricks need not write values.
     """
     from .starting import start as start_them
 

@@ -1,7 +1,7 @@
-"""`python -m ghostgpu.tricks --amp bf16 train.py`: what `ghostgpu launch` does, in Python alone.
+"""`python -m ghostgpu.tricks --amp bf16 train.py`: what `ghostgpu launch` does, in pure Python.
 
-Options are those of the catalogue. Everything from the script on belongs to the script; a program
-such as torchrun follows `--`.
+Options are those of the catalogue. Everything after the script's name belongs to the script; a
+program such as torchrun follows `--`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main(words: Sequence[str]) -> None:
 
 
 def understood(words: Sequence[str]) -> tuple[list[catalogue.Request], list[str]]:
-    """The tricks that options ask for, and the command that follows them."""
+    """The tricks that the options request, and the command that follows them."""
     values = {trick["flag"]: trick.get("value") for trick in catalogue.tricks().values()}
     requests = []
     rest = list(words)
@@ -63,7 +63,7 @@ def understood(words: Sequence[str]) -> tuple[list[catalogue.Request], list[str]
 
 
 def put_into_environment(requests: Sequence[catalogue.Request]) -> None:
-    """Have every Python process that is started from here on apply these tricks."""
+    """Make every Python process that is started from now on apply these tricks."""
     described = [{"name": name, "options": dict(options)} for name, options in requests]
     os.environ[VARIABLE] = json.dumps(described)
     inject = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inject")

@@ -17,13 +17,13 @@ from .replaced_optimizer import groups_without, replace_adam
 from .trick import Trick
 
 _KEPT = ("lr", "weight_decay", "maximize")
-"""What the two have in common; momentum and its like have no counterpart."""
+"""Options that both have; momentum and similar options have no counterpart."""
 
 _FOREIGN = ("betas", "eps", "amsgrad", "foreach", "fused", "capturable", "differentiable")
 
 
 class Adafactor(Trick):
-    """Adafactor wherever the script asks for Adam."""
+    """Adafactor wherever the script makes an Adam."""
 
     name = "adafactor"
 

@@ -1,7 +1,7 @@
 """Settings of PyTorch's caching allocator, such as `expandable_segments:True`.
 
-The allocator reads them from the environment when it starts, so they are there before torch is
-imported. What the user has set already stays, unless the same setting is named.
+The allocator reads them from the environment when it starts, so they are set before torch is
+imported. Settings of the user's own stay, except those that are named here.
 
 Saves: memory that is cached in pieces too small to be used (fragmentation).
 Costs: depends on the setting; `expandable_segments:True` costs next to nothing.
@@ -21,7 +21,7 @@ VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 
 class Allocator(Trick):
-    """The settings themselves are in the environment already."""
+    """Only reports: the settings are already in the environment."""
 
     name = "allocator"
 
@@ -36,17 +36,17 @@ class Allocator(Trick):
 
 
 def put_into_environment(settings: str | None) -> None:
-    """Set them for this process and its children; nothing happens the second time."""
+    """Set them for this process and its children; a second call changes nothing."""
     settings = settings or "expandable_segments:True"
     for variable in VARIABLES:
         present = os.environ.get(variable)
-        # Setting both where the user has one would let torch prefer the other.
+        # If the user has set only one variable, setting both could make torch prefer the other.
         if present or variable == VARIABLES[1]:
             os.environ[variable] = merged(present, settings)
 
 
 def merged(present: str | None, settings: str) -> str:
-    """The settings that are there, less those that are set anew, and the new ones."""
+    """The present settings without those that are replaced, followed by the new ones."""
     named = {_name(each) for each in _split(settings)}
     kept = [each for each in _split(present or "") if _name(each) not in named]
     return ",".join([*kept, *_split(settings)])

@@ -1,10 +1,10 @@
 """Mixed precision: `with torch.autocast("cuda", dtype=...):` around forward and loss.
 
 It is entered where a model is called and left where a backward pass or an optimizer's step begins,
-or the next batch is taken: the loss in between is a part of it, moving a batch is not. Weights that
-were cast are kept until it is left, as at the end of the `with` block. Without gradients no
-backward pass follows: then they go when the model's call has ended. In float16 losses are scaled
-too (`gradient_scaling`).
+or the next batch is taken, so that it includes the loss but not moving a batch. Cast weights are
+kept until it is left, as at the end of the `with` block. Without gradients no backward pass
+follows, so they are freed when the model's call ends. In float16, losses are scaled too
+(`gradient_scaling`).
 
 Saves: about half of the activations; weights stay in float32.
 Costs: nothing on cards with tensor cores; copies of weights in half precision.
@@ -40,7 +40,7 @@ class Autocast(Trick):
         self._has_float32: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._model: str | None = None
         self._was_entered = False
-        """Whether losses since the last step are ours to scale: not those that a script casts."""
+        """Whether to scale the losses since the last step: not where the script casts itself."""
         self._scaling = GradientScaling(torch, self, lambda: self._was_entered)
 
     def install(self) -> None:
@@ -71,7 +71,7 @@ class Autocast(Trick):
         return getattr(self._threads, "context", None) is not None
 
     def _enter(self) -> None:
-        # What the script casts itself, it casts as it likes.
+        # Leave the script's own autocast alone.
         if self._is_on() or self.torch.is_autocast_enabled():
             return
         context = self.torch.autocast("cuda", dtype=self._dtype)

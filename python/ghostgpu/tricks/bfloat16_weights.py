@@ -1,7 +1,7 @@
 """`model.to(torch.bfloat16)` before the model goes to the card.
 
-A model that is made on the card is cast where it is first called. What it is given in float32 is
-cast at its call, as the user would do it.
+A model that is made on the card is cast when it is first called. Its float32 inputs are cast at
+each call, as the user would do it.
 
 Saves: half of the weights, gradients, optimizer state and activations.
 Costs: small updates are lost to rounding.
@@ -23,7 +23,7 @@ from .trick import Trick
 _MAX_DEPTH = 3
 
 _LARGE = 1 << 20
-"""Elements from which on casting would take time and the machine's memory."""
+"""From this many elements on, casting would take time and the machine's memory."""
 
 
 class Bfloat16Weights(Trick):
@@ -71,7 +71,7 @@ class Bfloat16Weights(Trick):
                 return tensor
             is_large = tensor.device.type == "cpu" and tensor.numel() >= _LARGE
             if is_large and self.hooks.is_rehearsed:
-                # On its way to a card without values: nothing needs to be written.
+                # A rehearsal's card holds no values, so none need to be written.
                 return torch.empty_like(tensor, dtype=torch.bfloat16)
             return tensor.to(torch.bfloat16)
 
@@ -86,7 +86,7 @@ class Bfloat16Weights(Trick):
         return make(*arguments, **options)
 
     def _is_model(self, module: Any) -> bool:
-        """Whether this is a module with weights on the card, which are then in bfloat16."""
+        """Whether this module has bfloat16 weights, after casting weights that are on the card."""
         known = self._seen.get(module)
         if known is None:
             if any(each.is_cuda for each in module.parameters()):

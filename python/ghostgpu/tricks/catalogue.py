@@ -1,4 +1,4 @@
-"""What every trick is, from `catalogue.json`: the file that the command line reads too."""
+"""The descriptions of all tricks, from `catalogue.json`, which the command line reads too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from .refusal import Refused
 
 Request = tuple[str, Mapping[str, str]]
-"""A trick's name and its options as text."""
+"""A trick's name, and its options as text."""
 
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _UNITS |= {"kb": 10**3, "mb": 10**6, "gb": 10**9}
@@ -20,7 +20,7 @@ _UNITS |= {"kb": 10**3, "mb": 10**6, "gb": 10**9}
 
 @functools.cache
 def load() -> dict[str, Any]:
-    """The file as it is."""
+    """The parsed file."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "catalogue.json")
     with open(path, encoding="utf-8") as file:
         fields: dict[str, Any] = json.load(file)
@@ -28,14 +28,14 @@ def load() -> dict[str, Any]:
 
 
 def tricks() -> dict[str, dict[str, Any]]:
-    """Every trick by its name: those that stand closer to the model's own code first."""
+    """Every trick by its name, those closest to the model's own code first."""
     return {trick["name"]: trick for trick in load()["tricks"]}
 
 
 def checked(requests: Sequence[Request]) -> list[Request]:
-    """The requests in the order of the catalogue, with every option there and its type right.
+    """The requests in the order of the catalogue, with all options filled in and checked.
 
-    Raises `Refused` for what is unknown, wrong, asked for twice or in conflict.
+    Raises `Refused` for unknown names, invalid options, duplicates and conflicts.
     """
     known = tricks()
     wanted: dict[str, Mapping[str, str]] = {}
@@ -85,7 +85,7 @@ def _problem(option: Mapping[str, Any], value: str) -> str | None:
 
 
 def _allocator_problem(settings: str) -> str | None:
-    # What stands in brackets is a list of its own (`roundup_power2_divisions:[256:1,>:4]`).
+    # A list in brackets is one value (`roundup_power2_divisions:[256:1,>:4]`).
     flat = re.sub(r"\[[^\]]*\]", "[]", settings)
     for setting in flat.split(","):
         if not re.fullmatch(r"\s*[a-z0-9_]+\s*:\s*[A-Za-z0-9_.\[\]]+\s*", setting):
@@ -94,14 +94,14 @@ def _allocator_problem(settings: str) -> str | None:
 
 
 def bytes_of(size: str) -> int | None:
-    """`1MiB`, `64kb`, `4096` in bytes; None if it is no size."""
+    """`1MiB`, `64kb`, `4096` in bytes; None if it is not a size."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", size)
     unit = _UNITS.get(found[2].lower()) if found else None
     return None if found is None or unit is None else int(float(found[1]) * unit)
 
 
 def conflict(one: Request, other: Request) -> Mapping[str, Any] | None:
-    """What stands between two requests, in whatever order they are named."""
+    """The conflict between two requests, in either order."""
     for each in load()["conflicts"]:
         if set(each["between"]) == {one[0], other[0]}:
             options = {**one[1], **other[1]}
@@ -124,7 +124,7 @@ def _refuse_conflicts(wanted: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def of_flag(flag: str, value: str) -> Request:
-    """What a flag of the command line asks for; its value is empty where it has none."""
+    """The request that a command-line flag stands for; its value is empty if it takes none."""
     candidates = [trick for trick in tricks().values() if trick["flag"] == flag]
     for trick in candidates:
         if trick.get("value", {}).get("word") == value:

@@ -18,7 +18,7 @@ from .trick import Trick
 
 
 class ChannelsLast(Trick):
-    """Reorders a model's weights where it is first called, and its images at every call."""
+    """Reorders a model's weights when it is first called, and its images at every call."""
 
     name = "channels-last"
 

@@ -1,10 +1,10 @@
-"""Gradient checkpointing: blocks of the model run again in backward instead of keeping anything.
+"""Gradient checkpointing: blocks of the model are recomputed in backward instead of kept.
 
-Models of transformers are asked to do it themselves. In others the blocks are found: modules with
-modules inside, of which there are several of one class side by side, in a list or as attributes.
-A model that is one row of plain layers is cut into pieces (`checkpoint_sequential`). What the
-script checkpoints itself is left alone, and caches of keys and values are switched off, since
-blocks that run twice would fill them twice. Batch norm in blocks updates its statistics once.
+Models of transformers use their own implementation. In other models the blocks are found: modules
+that contain modules, several of one class side by side, in a list or as attributes. A model that is
+one row of plain layers is cut into pieces (`checkpoint_sequential`). What the script checkpoints
+itself is left alone, and key-value caches are switched off, because blocks that run twice would
+fill them twice. Batch norm in blocks updates its statistics only once.
 
 Saves: the activations inside the blocks; only what goes in is kept.
 Costs: one more forward pass of the blocks, about a third of a step.
@@ -28,11 +28,11 @@ from .hooks import Hooks
 from .trick import Trick, counted
 
 _FEWEST_LAYERS = 4
-"""A row of fewer plain layers has nothing to save between its ends."""
+"""With fewer plain layers in a row, there is nothing to save between its ends."""
 
 
 class Checkpointing(Trick):
-    """Activations are computed again in backward."""
+    """Recomputes activations in backward."""
 
     name = "checkpointing"
 
@@ -45,14 +45,14 @@ class Checkpointing(Trick):
         self._asked: list[str] = []
         self._names: Counter[str] = Counter()
         self._longest_row = 0
-        """Layers of the longest row that ran in pieces; the row itself may be gone at the end."""
+        """How many layers the longest row that ran in pieces has."""
         self._is_inside = False
         self._wanted = options["blocks"]
         self._keeps_matmuls = options["keep"] == "matmuls"
         self._averaging: weakref.WeakSet[Any] = weakref.WeakSet()
-        """Layers that run twice and whose statistics must move once."""
+        """Layers that run twice and whose statistics must be updated once."""
         self._statistics: set[str] = set()
-        """Their classes."""
+        """The classes of these layers."""
 
     def install(self) -> None:
         if self._keeps_matmuls and not hasattr(
@@ -62,7 +62,7 @@ class Checkpointing(Trick):
                 f"torch {self.torch.__version__} cannot keep the results of single operations",
                 "torch 2.4 and newer can; leave `keep` out",
             )
-        # The outer one comes last in the list of those around a call.
+        # The last function in this list is the outermost one around a call.
         self.hooks.around_modules.append(self._call_block)
         self.hooks.around_models.append(self._call_model)
 
@@ -101,7 +101,7 @@ class Checkpointing(Trick):
                 self._note_statistics(row)
 
     def _named(self, model: Any) -> list[Any]:
-        """Modules whose place or class is among the names, none inside another."""
+        """Modules whose path or class is among the names, none inside another."""
         patterns = [each.strip() for each in self._wanted.split(",") if each.strip()]
         found: list[Any] = []
         inner: set[int] = set()
@@ -121,17 +121,17 @@ class Checkpointing(Trick):
         return found
 
     def _ask(self, model: Any) -> bool:
-        """Have models do it that can; whether there was one."""
+        """Switch it on in models that support it; returns whether there was one."""
         has_asked = False
         for module in model.modules():
             enable = getattr(module, "gradient_checkpointing_enable", None)
             if not callable(enable) or not getattr(module, "supports_gradient_checkpointing", True):
                 continue
             if getattr(module, "is_gradient_checkpointing", False):
-                has_asked = True  # by the script itself, or through the model around it
+                has_asked = True  # already on: by the script, or through the model around it
                 continue
             if "gradient_checkpointing_kwargs" in inspect.signature(enable).parameters:
-                # The older way needs inputs with gradients, which frozen embeddings do not give.
+                # The reentrant form needs inputs with gradients, which frozen embeddings lack.
                 enable(gradient_checkpointing_kwargs={"use_reentrant": False})
             else:
                 enable()
@@ -188,7 +188,7 @@ class Checkpointing(Trick):
         return result
 
     def _run_in_pieces(self, checkpoint: Any, layers: list[Any], tensor: Any) -> Any:
-        """As `checkpoint_sequential` does it, but no piece begins by writing over its input."""
+        """Like `checkpoint_sequential`, but no piece begins with an in-place layer."""
         size = len(layers) // pieces(len(layers))
         starts = [place * size for place in range(pieces(len(layers)))]
         shifted: list[int] = []
@@ -208,7 +208,7 @@ class Checkpointing(Trick):
         return _row(layers[shifted[-1] :])(tensor)
 
     def _contexts(self) -> dict[str, Any]:
-        """What is kept of a block besides its input."""
+        """The context that decides what is kept of a block besides its input."""
         if not self._keeps_matmuls:
             return {}
         checkpoint = self._checkpoint()
@@ -231,7 +231,7 @@ class Checkpointing(Trick):
         return {getattr(operators, name).default for name in names if hasattr(operators, name)}
 
     def _note_statistics(self, module: Any) -> None:
-        # Dropout is drawn again from the same state of the generator; averages would move twice.
+        # Dropout repeats its random numbers, but running averages would be updated twice.
         averaging = self.torch.nn.modules.batchnorm._NormBase
         for part in module.modules():
             if isinstance(part, averaging) and part.running_mean is not None:
@@ -281,7 +281,7 @@ def _switch_off_cache(model: Any) -> None:
 
 
 def _without_statistics(make: Callable[..., Any], module: Any, arguments: Any, options: Any) -> Any:
-    """The same output with the same tensors saved, without moving the averages again."""
+    """The same output and saved tensors, without updating the running averages again."""
     momentum, batches = module.momentum, module.num_batches_tracked
     module.momentum, module.num_batches_tracked = 0.0, None
     try:
@@ -309,14 +309,14 @@ def _is_called_by(file: str) -> bool:
 
 
 def spread(blocks: list[Any], count: int) -> list[Any]:
-    """So many of them, evenly spread."""
+    """`count` of the blocks, evenly spread."""
     if count >= len(blocks):
         return blocks
     return [blocks[place * len(blocks) // count] for place in range(count)]
 
 
 def pieces(layers: int) -> int:
-    """Into how many pieces a row is cut: their ends are kept, and the inside of one."""
+    """Into how many pieces a row is cut: memory holds their ends and the inside of one."""
     return max(2, round(math.sqrt(layers)))
 
 

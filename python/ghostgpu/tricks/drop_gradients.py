@@ -17,7 +17,7 @@ from .user_code import users_line
 
 
 class DropGradients(Trick):
-    """Drops a model's gradients where it is put into `eval()`."""
+    """Drops a model's gradients when it is put into `eval()`."""
 
     name = "drop-gradients"
 

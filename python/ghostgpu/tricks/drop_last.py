@@ -19,7 +19,7 @@ from .user_code import users_line
 
 
 class DropLast(Trick):
-    """Leaves the last batch out where it would be smaller than the others."""
+    """Drops the last batch if it would be smaller than the others."""
 
     name = "drop-last"
 
@@ -39,7 +39,7 @@ class DropLast(Trick):
         try:
             samples, batch = len(loader.sampler), int(sampler.batch_size)
         except (TypeError, NotImplementedError):
-            return  # nobody knows whether the last batch is smaller
+            return  # it is not known whether the last batch is smaller
         if samples % batch and samples > batch:
             self._place = self._place or users_line()
             sampler.drop_last = True

@@ -1,8 +1,8 @@
 """Keeps `torch.compile` from compiling the agent.
 
-While compiled code runs, Dynamo looks at every Python frame that is started, including those that
-PyTorch's C++ starts in the agent: a kernel placed in front of another, an observer. It must leave
-them, and what they call, alone.
+While compiled code runs, Dynamo examines every new Python frame, including those that PyTorch's C++
+starts in the agent: a replacement in front of a kernel, an observer. It must leave them, and what
+they call, alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 def shielded(torch: Any, function: Callable[..., Result]) -> Callable[..., Result]:
-    """`function`, out of Dynamo's sight.
+    """`function`, hidden from Dynamo.
 
     The public `torch.compiler.disable` does the same, but imports all of Dynamo to do it, which
     takes seconds in scripts that never compile anything.

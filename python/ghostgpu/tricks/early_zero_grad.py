@@ -1,8 +1,8 @@
 """`optimizer.zero_grad()` before the forward pass, in scripts that call it after.
 
-A script that zeroes its gradients between forward and backward has them in memory during forward,
-together with all activations. They are set to None before the model is called instead, from the
-second step on: the script has then shown that it zeroes them before each backward pass.
+A script that zeroes its gradients between forward and backward holds them during forward, together
+with all activations. From the second step on, they are set to None before the model is called:
+by then the script has shown that it zeroes them before each backward pass.
 
 Saves: the gradients of the last step during the forward pass.
 Costs: nothing.

@@ -1,7 +1,7 @@
-"""Adam with 8-bit state, of bitsandbytes or of torchao, whichever is installed.
+"""Adam with 8-bit state, from bitsandbytes or torchao, whichever is installed.
 
-bitsandbytes comes first, where both are: torchao compiles its step, and takes a learning rate that
-the script assigns itself only as a tensor, which it is made here.
+bitsandbytes is preferred: torchao compiles its step, and accepts a learning rate that the script
+assigns only as a tensor, into which it is converted here.
 
 Saves: about three quarters of Adam's state.
 Costs: nothing much; the state is rounded.
@@ -25,7 +25,7 @@ _FOREIGN = ("amsgrad", "foreach", "fused", "capturable", "differentiable", "maxi
 
 
 class EightBitOptimizer(Trick):
-    """An 8-bit Adam wherever the script asks for Adam."""
+    """An 8-bit Adam wherever the script makes an Adam."""
 
     name = "eight-bit-optimizer"
 
@@ -62,7 +62,7 @@ class EightBitOptimizer(Trick):
         return made
 
     def _keep_rates_in_tensors(self, optimizer: Any, arguments: Any, options: Any) -> None:
-        """Its step ends with an error where a script has written `group["lr"] = rate`."""
+        """Convert learning rates to tensors: `group["lr"] = rate` makes torchao's step fail."""
         for group in optimizer.param_groups:
             if not isinstance(group["lr"], self.torch.Tensor):
                 group["lr"] = self.torch.tensor(group["lr"], dtype=self.torch.float32)

@@ -1,4 +1,4 @@
-"""`torch.cuda.empty_cache()` where training and evaluation change places.
+"""`torch.cuda.empty_cache()` between training and evaluation.
 
 Saves: what one of the two has cached in sizes that the other cannot use.
 Costs: calls of cudaMalloc after each change, some milliseconds.
@@ -17,7 +17,7 @@ from .user_code import users_line
 
 
 class EmptyCache(Trick):
-    """Stands where the script calls `train()` and `eval()` and something changes."""
+    """Empties the cache when `train()` or `eval()` changes the mode."""
 
     name = "empty-cache"
 

@@ -1,7 +1,7 @@
-"""Keeps a fault in our own bookkeeping away from the user's script, and says it.
+"""Keeps faults in our own bookkeeping out of the user's script, and reports them.
 
-Only for what a trick looks up or writes down. What it does to the training is not guarded: a step
-that went half through a trick must not go on as if nothing had happened.
+Only for what a trick looks up or records. What it does to the training is not guarded: after half
+of a trick's work, a step must not continue as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _tell: Teller = _say
 
 
 def tell_faults_to(tell: Teller) -> None:
-    """Have faults told in another way than on standard error: with their place and the error."""
+    """Call `tell` with the place and the error of each fault, instead of printing it."""
     global _tell
     _tell = tell
 

@@ -1,11 +1,11 @@
 """Scaled losses for float16, in loops that know nothing of it.
 
-A small gradient is zero in float16. So the loss is multiplied by a large number where the backward
-pass begins, and gradients are divided by it where it ends: whatever the script then reads, clips or
-logs are the true gradients, those of a model's inputs too. Before another backward pass adds to
-them they are scaled again, which is exact, since the scale is a power of two. A step whose
-gradients overflowed is left out, and the scale is halved; it is doubled after a long row of good
-ones, as `torch.amp.GradScaler` does it.
+A small gradient becomes zero in float16. So the loss is multiplied by a large number when the
+backward pass begins, and gradients are divided by it when the pass ends: what the script reads,
+clips or logs are the true gradients, also those of a model's inputs. Before another backward pass
+adds to them, they are scaled again, which is exact because the scale is a power of two. A step
+whose gradients overflowed is skipped, and the scale is halved; after many steps without overflow it
+is doubled, like `torch.amp.GradScaler` does.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .trick import Trick
 
 _FIRST_SCALE = 65536.0
 _GOOD_STEPS = 2000
-"""After so many steps in a row a larger scale is tried."""
+"""After this many steps in a row without overflow, a larger scale is tried."""
 
 
 class GradientScaling:
-    """Stands around backward passes and steps; `is_wanted` says whether a loss came from us."""
+    """Wraps backward passes and steps; `is_wanted` says whether the trick cast the loss."""
 
     def __init__(self, torch: Any, trick: Trick, is_wanted: Callable[[], bool]) -> None:
         self._torch = torch
@@ -30,9 +30,9 @@ class GradientScaling:
         self._hooks: Hooks = trick.hooks
         self._is_wanted = is_wanted
         self._overflow: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-        """Whether gradients of an optimizer overflowed since its last step: a tensor for each."""
+        """Per optimizer, a tensor that says whether gradients overflowed since its last step."""
         self._inputs: dict[int, weakref.ref[Any]] = {}
-        """Tensors with gradients that models were given, such as an image under attack."""
+        """Inputs of models that get gradients, such as an image in an adversarial attack."""
         self._scale = _FIRST_SCALE
         self._good_steps = 0
         self.scaled_passes = 0
@@ -43,7 +43,7 @@ class GradientScaling:
         self._hooks.around_steps.append(self._step)
 
     def note_input(self, tensor: Any) -> Any:
-        """Keep the leaves of a tensor that a model is given: they get gradients too."""
+        """Remember the leaves behind a model's input: they get gradients too."""
         if tensor.requires_grad:
             for leaf in _leaves(tensor):
                 self._inputs.setdefault(id(leaf), weakref.ref(leaf))
@@ -73,7 +73,7 @@ class GradientScaling:
         return result
 
     def _gradients(self, optimizer: Any, seen: set[int]) -> list[Any]:
-        """Those of an optimizer's parameters; what two optimizers share counts for the first."""
+        """The gradients of an optimizer's parameters, without those already in `seen`."""
         half = self._torch.float16
         found = []
         for tensor in self._tensors(optimizer):
@@ -91,7 +91,7 @@ class GradientScaling:
         return found
 
     def _tensors(self, optimizer: Any) -> list[Any]:
-        """An optimizer's parameters; without one, what models were given."""
+        """An optimizer's parameters; for None, the models' inputs."""
         if optimizer is not None:
             return [each for group in optimizer.param_groups for each in group["params"]]
         alive = {key: reference() for key, reference in self._inputs.items()}
@@ -120,7 +120,7 @@ class GradientScaling:
                 "gradients before they are used there",
                 "use --amp bf16, which needs no scaling",
             )
-        # Without values nothing overflows; reading would only wait for nothing.
+        # A rehearsal has no values that could overflow, and reading would only wait.
         if not self._hooks.is_rehearsed and any(bool(each.item()) for each in overflow.values()):
             self._scale = max(self._scale / 2, 1.0)
             self._good_steps = 0
@@ -135,7 +135,7 @@ class GradientScaling:
 
 
 def _leaves(tensor: Any) -> list[Any]:
-    """The tensors with gradients that a tensor was computed from."""
+    """The leaf tensors with gradients that a tensor was computed from."""
     if tensor.grad_fn is None:
         return [tensor]
     leaves, seen, nodes = [], set(), [tensor.grad_fn]

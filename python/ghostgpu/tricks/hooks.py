@@ -1,4 +1,4 @@
-"""The places at which tricks take effect: calls of models, backward passes, steps and loaders."""
+"""The hooks of tricks: calls of models, backward passes, optimizer steps and loaders."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .module_calls import put_around_calls
 from .refusal import Refusal, Refused
 
 AroundBackward = Callable[[Callable[..., Any], tuple[Any, ...], tuple[Any, ...]], Any]
-"""Gets the pass that is left to make, the losses, and for each a gradient or None."""
+"""Gets a function that runs the pass, the losses, and for each loss its gradient or None."""
 
 AroundCall = Callable[[Callable[..., Any], Any, Any, Any], Any]
-"""Gets the call that is left to make, the module, its arguments and options; returns the result."""
+"""Gets a function that makes the call, the module, its arguments and options; returns a result."""
 
 
 class Hooks:
-    """Tricks put themselves into these lists before `install`; what is empty is not wrapped."""
+    """Tricks append to these lists before `install`; nothing is wrapped for an empty list."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -31,45 +31,45 @@ class Hooks:
         self.has_trained = False
         """Whether an optimizer has made a step in this process."""
         self.is_rehearsed = False
-        """Whether nothing is computed: then no value needs to be right."""
+        """Whether this is a rehearsal: nothing is computed, so no value needs to be right."""
         self.refusal: Refusal = Refused
-        """Makes what a trick raises that cannot be right, of a reason and an alternative."""
+        """Makes the exception of a trick that would be wrong, from a reason and an alternative."""
         self.around_models: list[AroundCall] = []
-        """Calls of modules that no other module makes."""
+        """Around calls of modules that are not made by another module."""
         self.around_modules: list[AroundCall] = []
-        """All calls of modules."""
+        """Around all calls of modules."""
         self.before_backward: list[Callable[[], object]] = []
         self.refuses_in_backward = False
-        """Whether a trick may raise `Refused` inside of a backward pass, which is ended by it."""
+        """Whether a trick may raise `Refused` inside a backward pass, which ends the pass."""
         self.around_backward: list[AroundBackward] = []
-        """The script's own `backward()`: not `torch.autograd.grad`, and nothing inside of it."""
+        """Around the script's own `backward()`, but not `torch.autograd.grad` or nested passes."""
         self.around_steps: list[AroundCall] = []
-        """Steps of optimizers; gets the optimizer where others get a module."""
+        """Around optimizer steps; called with the optimizer in place of the module."""
         self.after_optimizer: list[Callable[[Any], object]] = []
-        """Where the script has made an optimizer."""
+        """Called when the script has made an optimizer."""
         self.before_step: list[Callable[[], object]] = []
         self.before_loader: list[Callable[[Any], object]] = []
-        """Where the script begins to iterate a `DataLoader`."""
+        """Called when the script begins to iterate a `DataLoader`."""
         self.around_batches: list[Callable[[Any, Any], Any]] = []
-        """Gets a loader and the batches of a pass over it; returns the batches to have instead."""
+        """Gets a loader and the batches of a pass over it; returns the batches to use instead."""
         self.before_batch: list[Callable[[], object]] = []
-        """Where the script takes a batch from a `DataLoader`."""
+        """Called when the script takes a batch from a `DataLoader`."""
         self.before_mode: list[Callable[[Any, bool], object]] = []
-        """Where the script itself calls `train()` or `eval()`, with the module and the mode."""
+        """Called with module and mode when the script itself calls `train()` or `eval()`."""
 
     @property
     def is_in_backward(self) -> bool:
-        """Whether a backward pass is under way, in whatever thread."""
+        """Whether a backward pass is running in any thread."""
         return self._backward_passes > 0
 
     @property
     def optimizers(self) -> list[Any]:
-        """Those that the script has made, in that order; known where something waits at steps."""
+        """The script's optimizers, in order of creation; tracked only if steps are hooked."""
         return list(self._optimizers)
 
     @contextlib.contextmanager
     def repeating(self) -> Iterator[None]:
-        """A forward pass that a backward pass makes again: modules inside are called as before."""
+        """A context for recomputing a forward pass in backward: its modules are hooked as usual."""
         passes, depth = self._backward_passes, getattr(self._threads, "depth", 0)
         self._backward_passes, self._threads.depth = 0, depth + 1
         try:
@@ -87,7 +87,7 @@ class Hooks:
             self._backward_passes -= 1
 
     def install(self) -> None:
-        """Wrap what somebody waits at."""
+        """Wrap the functions whose hooks are used."""
         torch = self._torch
         watches_calls = self.around_models or self.around_modules
         if watches_calls:
@@ -120,11 +120,11 @@ class Hooks:
 
         def call(module: Any, *arguments: Any, **options: Any) -> Any:
             depth = getattr(threads, "depth", 0)
-            # A loader's worker calls transforms of images, which are modules too. It trains
-            # nothing, and may not use a card.
+            # Image transforms, which are modules too, run in a loader's worker. It trains nothing
+            # and may not use a card.
             if depth == 0 and get_worker_info() is not None:
                 return original(module, *arguments, **options)
-            # A backward pass calls modules again that are checkpointed: they are inner ones.
+            # A backward pass recomputes checkpointed modules: these are not calls of models.
             is_inner = depth > 0 or self.is_in_backward
             around = self.around_modules if is_inner else self.around_modules + self.around_models
             if not around:
@@ -141,7 +141,7 @@ class Hooks:
         return call
 
     def _backward(self, original: Callable[..., Any], fills: bool) -> Callable[..., Any]:
-        """A backward pass; one that `fills` the `grad` of tensors may have others around it."""
+        """Wrap a backward pass; only one that `fills` the `grad` of tensors has hooks around it."""
 
         @functools.wraps(original)
         def backward(*arguments: Any, **options: Any) -> Any:
@@ -156,7 +156,7 @@ class Hooks:
             try:
                 return make(*arguments, **options)
             except Refused as refused:
-                # Of a trick inside of the pass; made into what ends the script.
+                # Raised by a trick inside the pass: turn it into what ends the script.
                 raise self.refusal(refused.reason, refused.alternative) from None
             finally:
                 self._backward_passes -= 1
@@ -203,13 +203,13 @@ class Hooks:
 
     def _watch_step(self, kind: Any) -> None:
         original = kind.step
-        # A class inherits the step of the one above it, which may be watched already.
+        # The step may be inherited from a class that is already wrapped.
         if getattr(original, "is_watched_by_tricks", False):
             return
 
         @functools.wraps(original)
         def step(optimizer: Any, *arguments: Any, **options: Any) -> Any:
-            # A class that calls the step of the one above it makes one step.
+            # A step that calls the step of its base class is one step.
             if getattr(self._threads, "steps", None) is optimizer:
                 return original(optimizer, *arguments, **options)
             make: Callable[..., Any] = functools.partial(original, optimizer)

@@ -1,6 +1,6 @@
 """Calls a function right after certain modules have been imported.
 
-Kept free of imports beyond `sys`: it is loaded by Python processes that never touch torch.
+Imports only `sys`, because Python processes that never use torch load it too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ImportWatch:
-    """Finds nothing itself; lets the others find, and adds a call after the module has run."""
+    """A finder that leaves finding to the others and adds a call after the module has run."""
 
     def __init__(
         self,
@@ -24,17 +24,17 @@ class ImportWatch:
         after: Callable[[ModuleType], object],
         before: Callable[[str], object] | None = None,
     ) -> None:
-        """`before` is called with the name, when nothing of the module is loaded yet."""
+        """`before` is called with the module's name before any part of it is loaded."""
         self._names = frozenset(names)
         self._after = after
         self._before = before
 
     def install(self) -> None:
-        """Stand in front of Python's own finders."""
+        """Install in front of Python's own finders."""
         sys.meta_path.insert(0, self)
 
     def catch_up(self) -> None:
-        """Make the calls for modules that had been imported before."""
+        """Make the calls for modules that are already imported."""
         for name in sorted(self._names):
             module = sys.modules.get(name)
             if module is not None:
@@ -51,7 +51,7 @@ class ImportWatch:
             return None
         if self._before is not None:
             self._before(fullname)
-        # Those behind it: the one in front, which may watch the same module, is asking.
+        # Only later finders: an earlier one, which may watch the same module, is asking.
         for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
             find_spec = getattr(finder, "find_spec", None)
             spec: ModuleSpec | None = find_spec(fullname, path, target) if find_spec else None
@@ -71,7 +71,7 @@ class ImportWatch:
             self._after(module)
 
         try:
-            # On the instance, so that `torch.__loader__` stays what it would have been.
+            # Set on the instance, so that `torch.__loader__` keeps its class.
             loader.exec_module = exec_module  # type: ignore[method-assign]
         except AttributeError:
             sys.stderr.write(f"ghostgpu: cannot watch the import of {spec.name}\n")

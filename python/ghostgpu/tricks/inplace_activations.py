@@ -1,9 +1,9 @@
-"""`nn.ReLU(inplace=True)` and its like, wherever nobody else needs what they are given.
+"""`nn.ReLU(inplace=True)` and similar activations, wherever nothing else needs their input.
 
-Two things must hold, or results would be wrong without a word. The tensor has no other use: that is
-read from the code of the module around the activation, which is traced with `torch.fx`. And the
-operation that made the tensor does not need it in its own backward pass: that is read from the
-graph when it is first called. What fails one of them is left alone, with the reason.
+Two conditions must hold, or results would be silently wrong. The tensor has no other use, which
+follows from the code of the module around the activation, traced with `torch.fx`. And the operation
+that made the tensor does not need it in its own backward pass, which follows from the graph at the
+first call. An activation that fails either is left alone, with the reason.
 
 Saves: one copy of each such activation.
 Costs: nothing.
@@ -44,10 +44,10 @@ class InplaceActivations(Trick):
         self._kinds = (nn.ReLU, nn.ReLU6, nn.Hardtanh, nn.LeakyReLU, nn.ELU, nn.SELU, nn.CELU)
         self._models: weakref.WeakSet[Any] = weakref.WeakSet()
         self._open: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-        """Activations that the code allows, with their places, and whose graph was not seen yet."""
+        """Activations that the code allows and whose graph was not seen yet, with their paths."""
         self._done: Counter[str] = Counter()
         self._left: dict[str, str] = {}
-        """Places of those that were left alone, and why."""
+        """Paths of activations that were left alone, and why."""
 
     def install(self) -> None:
         self.hooks.around_modules.append(self._call)
@@ -84,7 +84,7 @@ class InplaceActivations(Trick):
         return "a hook looks at it" if has_hooks else None
 
     def _uses(self, parent: Any) -> dict[str, str]:
-        """For each child that is called, why it may not write over its input; empty if it may."""
+        """For each child that is called, why it may not overwrite its input; empty if it may."""
         graph = traced(self.torch, parent)
         if graph is None:
             return {name: "its module's code cannot be followed" for name, _ in _children(parent)}
@@ -171,7 +171,7 @@ def _has_hooks(parent: Any, place: str) -> bool:
 
 
 def traced(torch: Any, parent: Any) -> Any:
-    """What a module's own `forward` does with its children, as a graph; None if nobody can tell."""
+    """The graph of a module's own `forward` with its children as leaves; None if not traceable."""
     import torch.fx
 
     fx: Any = torch.fx
@@ -180,7 +180,7 @@ def traced(torch: Any, parent: Any) -> Any:
         def is_leaf_module(self, module: Any, name: str) -> bool:
             return True
 
-    # Of a copy: code that keeps tensors in attributes would keep the tracer's.
+    # Trace a copy: code that stores tensors in attributes would store the tracer's proxies.
     twin = copy.copy(parent)
     twin.__dict__ = {**parent.__dict__}
     for name in ("_parameters", "_buffers", "_modules"):

@@ -1,6 +1,7 @@
-"""Tricks in a training on a real card: started when torch has been imported, told at the end.
+"""Tricks in a training on a real card: started when torch is imported, reported at the end.
 
-Loaded by every Python process of `ghostgpu launch`, torch or not, and so imports next to nothing.
+Every Python process of `ghostgpu launch` loads this, with or without torch, so it imports almost
+nothing.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
     from .starting import Started
 
 VARIABLE = "GHOSTGPU_TRICKS"
-"""Holds the tricks of a launched training, as JSON: a list of names with their options."""
+"""The variable with the tricks of a launched training, as JSON: names with their options."""
 
 
 def install() -> None:
-    """Wait for torch, once for each process; the allocator reads its settings before that."""
+    """Wait for torch, once per process; allocator settings are applied before that."""
     ImportWatch({"torch"}, _start).install()
     if '"allocator"' in os.environ[VARIABLE]:
         from .allocator import put_into_environment
@@ -55,11 +56,11 @@ def _start(torch: Any) -> None:
 
 
 def _tell(started: Started, process: int) -> None:
-    # Of several ranks one speaks; a forked copy leaves it to the process it was copied from.
+    # Only rank 0 reports, and not a forked child of it.
     if os.getpid() != process or os.environ.get("RANK", "0") != "0":
         return
     accounts = started.accounts()
-    # A launcher such as torchrun imports torch too, and trains nothing.
+    # A launcher such as torchrun imports torch too but trains nothing.
     if not started.hooks.has_trained and all(each.did is None for each in accounts):
         return
     for each in accounts:

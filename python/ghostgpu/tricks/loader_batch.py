@@ -1,4 +1,4 @@
-"""The batch of a `DataLoader` that exists already."""
+"""Changes the batch size of an existing `DataLoader`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def why_not_settable(loader: Any) -> str | None:
-    """Why this loader's batch cannot be changed, as the end of a sentence; None if it can."""
+    """Why this loader's batch size cannot be changed, as the end of a sentence; None if it can."""
     sampler = loader.batch_sampler
     if sampler is None:
         return "has no batch of its own (batch_size=None): the dataset makes the batches"
@@ -17,9 +17,9 @@ def why_not_settable(loader: Any) -> str | None:
 
 
 def set_batch(loader: Any, batch: int) -> None:
-    """Give a loader another batch; only for those that `why_not_settable` lets pass."""
+    """Set a loader's batch size; only if `why_not_settable` returned None."""
     sampler = loader.batch_sampler
-    # A sampler that wraps another one shows the inner one's batch.
+    # A sampler that wraps another one takes its batch size from the inner one.
     while not _has_own_batch(sampler) and hasattr(sampler, "batch_sampler"):
         sampler = sampler.batch_sampler
     sampler.batch_size = batch

@@ -1,7 +1,7 @@
-"""Low-rank adapters of peft instead of training every weight.
+"""Low-rank adapters from peft instead of training every weight.
 
-Adapters are put beside linear layers where a model is moved to its device: before the script makes
-an optimizer of its parameters, which then holds frozen weights that never get a gradient.
+Adapters are added to linear layers when a model is moved to its device, before the script makes an
+optimizer of its parameters, which then holds frozen weights that never get a gradient.
 
 Saves: gradients and optimizer state of every frozen weight.
 Costs: a little time for the adapters.
@@ -74,7 +74,7 @@ class Lora(Trick):
 
     def _names(self, model: Any) -> list[str]:
         kinds = [self.torch.nn.Linear]
-        # GPT-2 has linear layers of a class of its own.
+        # GPT-2 has its own class of linear layers.
         conv1d = (
             importlib.import_module("transformers.pytorch_utils").Conv1D
             if (
@@ -95,8 +95,7 @@ class Lora(Trick):
                 for name in names
                 if any(name == each or name.endswith("." + each) for each in wanted)
             ]
-        # The last one is the head: it turns features into the answer, and is trained in full or
-        # not at all.
+        # The last one is the head, which is trained in full or not at all.
         return names[:-1]
 
     def did(self) -> str | None:

@@ -1,9 +1,9 @@
-"""Cross-entropy of a causal model whose logits are never there all at once.
+"""Cross-entropy of a causal model without ever holding all logits at once.
 
-Tokens go through the last matrix and the loss in pieces. The gradient of each piece is computed on
-the spot, so that nothing of its logits has to be kept. Where a script, or another model, computes
-large logits and then their cross-entropy, the logits stay, but nothing else of their size is kept
-(`cross_entropy_in_pieces`).
+Tokens go through the last matrix and the loss in chunks. The gradient of each chunk is computed
+immediately, so that its logits need not be kept. If a script or another model
+computes large logits and then their cross-entropy, the logits stay, but nothing else of their size
+is kept (`cross_entropy_in_pieces`).
 
 Saves: the logits, their copy in float32 and their gradient: tokens times vocabulary, three times;
 of logits that stay a copy in the precision of the loss, and in backward two.
@@ -79,7 +79,7 @@ def chunked_cross_entropy(
 
 
 class LossHead(Trick):
-    """The loss of causal models of transformers in pieces."""
+    """Computes the loss of causal models of transformers in chunks."""
 
     name = "loss-head"
 
@@ -113,7 +113,7 @@ class LossHead(Trick):
             try:
                 require_plain_head(make, model, arguments, options, chunks)
             except Refused as refused:
-                # A rehearsal makes the comparison for its memory: nothing is computed.
+                # A rehearsal runs the comparison only for its memory: nothing is computed.
                 if not self.hooks.is_rehearsed:
                     raise self.refused(refused.reason, refused.alternative) from None
             self._heads[model] = True
@@ -155,7 +155,7 @@ def _head(model: Any) -> nn.Module | None:
 
 
 class HeadInPieces:
-    """While it is entered, a model's head passes hidden states on, and its loss takes them."""
+    """A context in which a model's head passes hidden states on and its loss takes them."""
 
     def __init__(self, model: Any, chunks: int) -> None:
         self._model = model
@@ -203,7 +203,7 @@ class HeadInPieces:
 
 
 def _without_logits(model: Any, arguments: Any, output: Any) -> Any:
-    """Nobody may take hidden states for logits."""
+    """Remove the logits of an output, which are hidden states here."""
     if isinstance(output, dict) and "logits" in output:
         output["logits"] = None
         return output
@@ -215,7 +215,7 @@ def _without_logits(model: Any, arguments: Any, output: Any) -> Any:
 def require_plain_head(
     make: Callable[..., Any], model: Any, arguments: Any, options: Any, chunks: int
 ) -> None:
-    """Compare the two losses of one sample; refuse models that have more than a matrix there."""
+    """Compare both losses on one sample; refuse models whose head is more than a matrix."""
     import torch
 
     from .chunking.nested import flatten_arguments

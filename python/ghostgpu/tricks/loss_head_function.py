@@ -1,4 +1,4 @@
-"""Sum of cross-entropies over pieces of the tokens, with the gradients of each on the spot."""
+"""Sum of cross-entropies over chunks of tokens, computing the gradients of each immediately."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def chunked_loss(
 
 
 class _ChunkedLoss(torch.autograd.Function):
-    """The loss is one number, so its gradient is known up to a factor when it is computed."""
+    """The loss is a scalar, so its gradients are known in forward, up to a factor."""
 
     @staticmethod
     def forward(
@@ -51,7 +51,7 @@ class _ChunkedLoss(torch.autograd.Function):
             piece, right = tokens[begin : begin + size], labels[begin : begin + size]
             logits = F.linear(piece, weight, bias)
             computed = logits.dtype
-            # Casting under autocast is up to cross-entropy; this is what it does.
+            # Under autocast, cross-entropy casts its input like this.
             logits = logits.to(_exact(computed))
             total += F.cross_entropy(logits, right, ignore_index=ignore_index, reduction="sum")
             if not any(wants):

@@ -46,7 +46,7 @@ class LeaveRoom(Trick):
 
 
 class NoLimit(Trick):
-    """The script's own limit is not set."""
+    """Ignores the script's own limit."""
 
     name = "no-limit"
 

@@ -10,15 +10,15 @@ from typing import Any, Callable
 from .dynamo_shield import shielded
 
 Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
-"""Makes the function to call instead of one that it is given."""
+"""Takes the original function and returns its replacement."""
 
 
 class _WatchedCall:
-    """What stands in the place of `Module.__call__`: our function, but not for `torch.compile`.
+    """Replaces `Module.__call__`: our function, except for `torch.compile`.
 
-    Dynamo compiles `model.__call__` and asks whether it is PyTorch's own: it is shown that one.
-    Only where an optimized module calls itself, from Dynamo's own file, is it a call like others.
-    `torch.fx` takes it away while it traces a model, and puts back what it was given.
+    Dynamo compiles `model.__call__` and checks whether it is PyTorch's own, so it gets that one.
+    Only when an optimized module calls itself, from Dynamo's own file, is it a call like others.
+    `torch.fx` removes this while it traces a model, and restores it afterwards.
     """
 
     def __init__(self, original: Any, watched: Any) -> None:
@@ -39,7 +39,7 @@ class _WatchedCall:
 
 
 def put_around_calls(torch: Any, wrap: Wrap) -> None:
-    """Have every call of a module go through `wrap` of what it went through before."""
+    """Wrap the call of every module in `wrap`, around earlier wrappers."""
     module_type = torch.nn.Module
     present = vars(module_type)["__call__"]
     is_watched = isinstance(present, _WatchedCall)

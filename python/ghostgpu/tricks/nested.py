@@ -1,4 +1,4 @@
-"""Tensors inside of what models are given: tuples, lists, dicts and named tuples of them."""
+"""Tensors inside models' arguments: in tuples, lists, dicts and named tuples."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MAX_DEPTH = 4
 
 
 def mapped(torch: Any, value: Any, change: Callable[[Any], Any], depth: int = 0) -> Any:
-    """The same structure with every tensor changed; what is none of these stays as it is."""
+    """The same structure with every tensor changed; other values stay as they are."""
     if isinstance(value, torch.Tensor):
         return change(value)
     if depth >= _MAX_DEPTH:

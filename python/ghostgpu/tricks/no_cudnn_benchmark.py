@@ -18,7 +18,7 @@ from .user_code import users_line
 
 
 class NoCudnnBenchmark(Trick):
-    """The script's request for a search is not passed on."""
+    """Ignores the script's request for a search."""
 
     name = "no-cudnn-benchmark"
 
@@ -30,7 +30,7 @@ class NoCudnnBenchmark(Trick):
         setter = self.torch._C._set_cudnn_benchmark
         without = self._without(setter)
         self.torch._C._set_cudnn_benchmark = without
-        # The module's attribute has kept the function.
+        # The module's property holds its own reference to the function.
         attribute = vars(type(self.torch.backends.cudnn)).get("benchmark")
         if attribute is not None and getattr(attribute, "setter", None) is setter:
             attribute.setter = without

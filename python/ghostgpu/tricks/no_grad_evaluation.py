@@ -1,7 +1,7 @@
 """`with torch.no_grad():` around the calls of models that are in `eval()`.
 
-A script that needs gradients in `eval()`, to attack a model or to train with frozen dropout, fails
-where it asks for them.
+A script that needs gradients in `eval()`, for an adversarial attack or to train with dropout
+switched off, fails where it asks for them.
 
 Saves: the graph of evaluation passes that forgot it.
 Costs: nothing.
@@ -20,7 +20,7 @@ from .user_code import users_line
 
 
 class NoGradEvaluation(Trick):
-    """No graph where a model evaluates."""
+    """Disables gradients while a model evaluates."""
 
     name = "no-grad-evaluation"
 

@@ -1,9 +1,9 @@
-"""Large activations wait for backward in the host's memory.
+"""Keeps large activations in host memory until backward.
 
-Each tensor that autograd saves, from a size on, is copied to pinned memory on a stream of its own
-while the card goes on computing, and comes back when backward asks for it. A few copies may be
-under way; then computing waits for the oldest. So a tensor's memory is free for others at the same
-place of the program in every run, however fast the copies are.
+Each tensor above a size that autograd saves is copied to pinned memory on a separate stream while
+the card continues computing, and is copied back when backward needs it. At most a few copies are in
+flight; then computing waits for the oldest. So a tensor's memory becomes free at the same point of
+the program in every run, however fast the copies are.
 
 Saves: saved tensors from the threshold on, apart from parameters.
 Costs: copies over PCIe, hidden where computing takes longer; pinned host memory of the same size.
@@ -23,25 +23,25 @@ from .hooks import Hooks
 from .trick import Trick
 
 _UNDER_WAY = 2
-"""How many copies may be under way: one that is made, and one that waits for it."""
+"""How many copies may be in flight: one that runs, and one that waits for it."""
 
 
 class OnHost:
-    """Keeps saved tensors on the host; what several operations save is copied once."""
+    """Keeps saved tensors on the host; a tensor that several operations save is copied once."""
 
     def __init__(self, torch: Any, threshold: int) -> None:
         self._torch = torch
         self._threshold = threshold
         self._streams: dict[int, Any] = {}
         self._under_way: collections.deque[tuple[Any, _Copy]] = collections.deque()
-        """The tensors that are being copied, which must not be given to others before."""
+        """The tensors that are being copied, whose memory must not be reused yet."""
         self._copies: weakref.WeakValueDictionary[Any, _Copy] = weakref.WeakValueDictionary()
         self.tensors = 0
         self.bytes = 0
 
     @contextlib.contextmanager
     def keeping(self, model: Any) -> Iterator[None]:
-        """What is saved meanwhile goes to the host, but for the parameters of `model`."""
+        """A context in which saved tensors go to the host, except the parameters of `model`."""
         stays = {each.untyped_storage().data_ptr() for each in model.parameters()}
 
         def pack(tensor: Any) -> Any:
@@ -90,10 +90,10 @@ class OnHost:
         return copied
 
     def _let_go(self, left: int) -> None:
-        """Have the card wait for the oldest copies, so that their tensors' memory can be reused.
+        """Make the card wait for the oldest copies, so that their tensors' memory can be reused.
 
-        `record_stream` would leave it to the allocator, which asks whether the copy is done: the
-        answer depends on the bus, and the peak with it.
+        With `record_stream`, the allocator would check whether a copy is done, and the peak would
+        depend on the speed of the bus.
         """
         while len(self._under_way) > left:
             _, copied = self._under_way.popleft()
@@ -120,7 +120,7 @@ def _is_dense(tensor: Any) -> bool:
 
 
 class OffloadActivations(Trick):
-    """What models save for backward waits on the host."""
+    """Keeps what models save for backward on the host."""
 
     name = "offload-activations"
 

@@ -1,4 +1,4 @@
-"""The optimizer's state lives in the host's memory and visits the card parameter by parameter.
+"""Keeps optimizer state in host memory and copies it to the card one parameter at a time.
 
 Saves: all optimizer state on the card, but that of one parameter.
 Costs: two copies of the state over PCIe in each step; pinned host memory of the same size.
@@ -19,9 +19,9 @@ from .trick import Trick
 
 
 class StateOnHost:
-    """Steps an optimizer's parameters one by one, each with its state on the card meanwhile.
+    """Steps an optimizer's parameters one by one, each with its state on the card.
 
-    It works from hooks around the optimizer's own step, which then finds no gradients.
+    It runs in hooks around the optimizer's own step, which then finds no gradients.
     """
 
     def __init__(self, torch: Any, optimizer: Any) -> None:
@@ -59,8 +59,8 @@ class StateOnHost:
                 finally:
                     optimizer.param_groups = groups
                 self._move(optimizer, parameter, to_card=False)
-                # Hidden from the step itself, which has nothing left to do; the script may
-                # still look at it afterwards.
+                # Hidden from the step itself, which has nothing left to do, and restored
+                # afterwards for the script.
                 self._gradients.append((parameter, parameter.grad))
                 parameter.grad = None
 
@@ -72,20 +72,20 @@ class StateOnHost:
     def _move(self, optimizer: Any, parameter: Any, to_card: bool) -> None:
         state = optimizer.state.get(parameter)
         for name, value in (state or {}).items():
-            # Steps are counted on the host by most optimizers, and stay where they are.
+            # Most optimizers count steps in a scalar tensor on the host, which stays there.
             if not isinstance(value, self._torch.Tensor) or value.dim() == 0:
                 continue
             if to_card and value.device != parameter.device:
                 state[name] = value.to(parameter.device, non_blocking=True)
             elif not to_card and value.is_cuda:
                 host = self._torch.empty_like(value, device="cpu", pin_memory=True)
-                # Not asynchronous: the next step reads it, and the card's copy goes at once.
+                # Synchronous: the next step reads it, and the card's copy is freed immediately.
                 state[name] = host.copy_(value)
                 self.bytes += value.numel() * value.element_size()
 
 
 class OffloadOptimizer(Trick):
-    """The state of every optimizer of the script on the host."""
+    """Keeps the state of every optimizer of the script on the host."""
 
     name = "offload-optimizer"
 

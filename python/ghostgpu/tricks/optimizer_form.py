@@ -25,7 +25,7 @@ _SETTINGS: dict[str, dict[str, bool]] = {
 
 
 class OptimizerForm(Trick):
-    """Changes what the script's optimizers are made with."""
+    """Changes the arguments of the script's optimizers."""
 
     name = "optimizer-form"
 
@@ -56,7 +56,7 @@ class OptimizerForm(Trick):
 
     def _groups(self, params: Any) -> Any:
         if isinstance(params, (self.torch.Tensor, Mapping)):
-            return params  # wrong, and refused by the optimizer itself
+            return params  # invalid: the optimizer itself reports it
         listed = list(params)
         for group in listed:
             if isinstance(group, dict):

@@ -1,4 +1,4 @@
-"""Each parameter is stepped as soon as its gradient is complete, and the gradient goes.
+"""Steps each parameter as soon as its gradient is complete, and frees the gradient.
 
 Saves: all gradients but the one at hand.
 Costs: one small step for each parameter instead of a few large ones.
@@ -22,7 +22,7 @@ _ALTERNATIVE = "use checkpointing to save activations, or offload-optimizer to s
 
 
 class StepInBackward:
-    """Steps the parameters of one optimizer from hooks that run when a gradient is there."""
+    """Steps the parameters of one optimizer, from hooks that run when a gradient is complete."""
 
     def __init__(self, optimizer: Any) -> None:
         name = type(optimizer).__name__
@@ -42,7 +42,7 @@ class StepInBackward:
                     parameter.register_post_accumulate_grad_hook(self._step)
 
     def _before_step(self, optimizer: Any, arguments: Any, options: Any) -> None:
-        # Gradients are gone, so the script's own step finds nothing to do.
+        # The gradients are freed, so the script's own step finds nothing to do.
         self._stepped.clear()
         self._watch(optimizer)
 
@@ -68,7 +68,7 @@ class StepInBackward:
 
 
 def _plain_step(optimizer: Any) -> None:
-    """A step that nobody counts: hooks and schedulers see the script's own."""
+    """A step that is not counted: hooks and schedulers see only the script's own."""
     step = type(optimizer).step
     while getattr(step, "hooked", False):
         step = step.__wrapped__

@@ -1,4 +1,4 @@
-"""A trick that cannot be right here says so before the first step: the reason, and what to do."""
+"""Refusals: a trick that would be wrong for a script gives the reason and an alternative."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Refused(Exception):
 
 
 Refusal = Callable[[str, str], BaseException]
-"""Makes the exception that ends the script, of a reason and an alternative."""
+"""Makes the exception that ends the script, from a reason and an alternative."""
 
 
 def ending_the_script(reason: str, alternative: str) -> BaseException:
-    """Says it and ends the process as wrong usage does, whatever the script catches."""
+    """Prints the refusal and ends the process like wrong usage, whatever the script catches."""
     sys.stderr.write(f"ghostgpu: {reason}\n\nhint: {alternative}\n")
     sys.stderr.flush()
     return SystemExit(2)

@@ -1,4 +1,4 @@
-"""Which class is which trick. Modules are imported when a trick is asked for, not before."""
+"""Which class implements which trick. A module is imported only when its trick is requested."""
 
 from __future__ import annotations
 

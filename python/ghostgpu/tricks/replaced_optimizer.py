@@ -1,4 +1,4 @@
-"""Another optimizer where the script makes Adam."""
+"""Replaces the Adam optimizers that a script makes by another optimizer."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import Any, Callable
 
 _POSITIONS = ("params", "lr", "betas", "eps", "weight_decay", "amsgrad")
-"""The arguments of Adam and AdamW that may come without a name, in their order."""
+"""The arguments of Adam and AdamW that may be positional, in order."""
 
 Make = Callable[[Any, dict[str, Any]], Any]
-"""Makes the other one, of the class that was asked for and what it was to be made with."""
+"""Makes the other optimizer, from the requested class and its arguments."""
 
 
 def replace_adam(torch: Any, make: Make) -> None:
-    """Have `make` make what the script gets for `Adam(...)` and `AdamW(...)`.
+    """Make `Adam(...)` and `AdamW(...)` return what `make` returns.
 
-    The class stays what it is, since scripts and schedulers know it by then. What is made is none
-    of it, and so Python does not initialise it as one.
+    The classes themselves stay, because scripts and schedulers may already refer to them. The
+    result is not an instance of them, so Python does not call their `__init__`.
     """
     for kind in (torch.optim.Adam, torch.optim.AdamW):
         kind.__new__ = staticmethod(_making(kind, make))
@@ -24,7 +24,7 @@ def replace_adam(torch: Any, make: Make) -> None:
 
 def _making(kind: Any, make: Make) -> Callable[..., Any]:
     def new(cls: Any, *arguments: Any, **options: Any) -> Any:
-        # A class below it counts on what it inherits; and copies are made without parameters.
+        # Subclasses rely on what they inherit, and copies are created without arguments.
         if cls is not kind or not (arguments or "params" in options):
             return object.__new__(cls)
         return make(kind, {**dict(zip(_POSITIONS, arguments)), **options})

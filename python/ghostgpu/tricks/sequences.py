@@ -1,6 +1,6 @@
-"""The tokens of a batch: how many its samples have, and the same batch with fewer.
+"""The tokens of a batch: how many each sample has, and the same batch with fewer.
 
-Every tensor whose second dimension is as long as that of the tokens loses the same part of it.
+Every tensor whose second dimension is as long as that of the tokens is cut in the same way.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _SHORTEST = 8
-"""Rows of fewer whole numbers than this are labels, not sequences."""
+"""Rows with fewer integers than this are labels, not sequences."""
 
 _MAX_DEPTH = 3
 
 
 def sequence_length(torch: Any, batch: Any) -> int | None:
-    """How many tokens the samples of a batch have; None if there are none, or nobody can tell."""
+    """How many tokens the samples of a batch have; None if they have none or it is unclear."""
     tensors = list(named_tensors(torch, batch))
     rows = [(name, each) for name, each in tensors if _is_rows_of_tokens(torch, each)]
-    # In what Hugging Face's collators make, this is the input whatever else there is.
+    # In batches of Hugging Face's collators, this is the input, whatever else there is.
     for name, tensor in rows:
         if name == "input_ids":
             return int(tensor.size(1))
@@ -26,7 +26,7 @@ def sequence_length(torch: Any, batch: Any) -> int | None:
         return None
     name, first = rows[0]
     samples = {int(tensor.size(0)) for _, tensor in tensors if tensor.dim()}
-    # Where the first dimensions differ, the second may well be the samples.
+    # If the first dimensions differ, the second may be that of the samples.
     return int(first.size(1)) if samples == {int(first.size(0))} else None
 
 
@@ -39,7 +39,7 @@ def _is_rows_of_tokens(torch: Any, tensor: Any) -> bool:
 
 
 def named_tensors(torch: Any, value: Any, name: str = "", depth: int = 0) -> Iterator[Any]:
-    """Every tensor in a batch, with its place in it."""
+    """Every tensor in a batch, with its name in it."""
     if isinstance(value, torch.Tensor):
         yield name or "the batch", value
     elif depth >= _MAX_DEPTH:
@@ -62,7 +62,7 @@ def cut(torch: Any, value: Any, own: int, length: int, depth: int = 0) -> Any:
         for key in list(value):
             value[key] = cut(torch, value[key], own, length, depth + 1)
         return value
-    # A mapping with a `data` of its own is Hugging Face's `BatchEncoding`.
+    # A mapping with an attribute `data` is Hugging Face's `BatchEncoding`.
     if isinstance(value, Mapping) and isinstance(getattr(value, "data", None), dict):
         cut(torch, value.data, own, length, depth + 1)  # type: ignore[attr-defined]
         return value
@@ -76,10 +76,10 @@ def cut(torch: Any, value: Any, own: int, length: int, depth: int = 0) -> Any:
 
 def _cut_tensor(tensor: Any, own: int, length: int) -> Any:
     for dimension in range(1, tensor.dim()):
-        # A mask of every token for every token has the length twice.
+        # An attention mask for pairs of tokens has the length twice.
         if tensor.size(dimension) == own:
             tensor = tensor.narrow(dimension, 0, length)
         elif dimension == 1:
             return tensor
-    # A batch is in one piece, as if it had been made so.
+    # Contiguous, as if the batch had been made with this length.
     return tensor.contiguous()

@@ -1,11 +1,11 @@
-"""Weights, gradients and optimizer state are spread over the ranks: FSDP2 in the place of DDP.
+"""Shards weights, gradients and optimizer state over the ranks: FSDP2 instead of DDP.
 
 Where the script wraps a model in `DistributedDataParallel`, its repeated blocks, found as for
-checkpointing, and the rest of it go through `fully_shard`. The script goes on using what looks like
-its DDP: `no_sync()`, `require_backward_grad_sync`, `module`, buffers of rank 0 for all ranks. An
-optimizer that the script has made before gets the new parameters; one that it makes later finds
+checkpointing, and the rest of it go through `fully_shard`. The script continues to use what looks
+like its DDP: `no_sync()`, `require_backward_grad_sync`, `module`, buffers of rank 0 for all ranks.
+An optimizer that the script made earlier gets the new parameters; one that it makes later finds
 them. `state_dict()` of the model and of its optimizers gathers whole tensors on the host, and
-`load_state_dict()` takes them, so that checkpoints are those of a training without it.
+`load_state_dict()` accepts them, so checkpoints are the same as without the trick.
 
 Saves: weights, gradients and optimizer state of all blocks but this rank's part.
 Costs: each block's weights are gathered before it runs, in forward and again in backward.
@@ -34,20 +34,20 @@ from .hooks import Hooks
 from .trick import Trick, counted
 
 _NOT_ELEMENTWISE = ("Adafactor", "LBFGS", "Muon", "SparseAdam")
-"""Optimizers of PyTorch whose step for one number depends on others."""
+"""PyTorch's optimizers whose update of one element depends on others."""
 
 _OTHER_SETTINGS = (
     *("delay_all_reduce_named_params", "param_to_hook_all_reduce", "mixed_precision"),
     "device_mesh",
 )
-"""Arguments of DDP that ask for something that FSDP2 does in another way, or not at all."""
+"""Arguments of DDP for features that FSDP2 implements differently or not at all."""
 
 _PATIENCE_S = 60.0
 """How long a rank that gathers a checkpoint waits for the others to do the same."""
 
 
 class Sharding(Trick):
-    """FSDP2 wherever the script asks for DDP."""
+    """FSDP2 wherever the script makes a DDP."""
 
     name = "sharding"
 
@@ -58,7 +58,7 @@ class Sharding(Trick):
         self._ranks = 1
         self._gatherings = 0
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
-        """Those whose checkpoints are gathered."""
+        """Optimizers whose checkpoints are gathered."""
 
     def install(self) -> None:
         import torch.distributed.fsdp as fsdp
@@ -75,7 +75,7 @@ class Sharding(Trick):
         sharded_type = _sharded_type(self)
 
         def initialise(wrapper: Any, *arguments: Any, **options: Any) -> None:
-            # A class below it counts on what it inherits. With one rank there is nothing to spread.
+            # Subclasses rely on what they inherit. With one rank there is nothing to shard.
             ranks = self.torch.distributed.get_world_size()
             if type(wrapper) is not DistributedDataParallel or ranks == 1:
                 original(wrapper, *arguments, **options)
@@ -114,7 +114,7 @@ class Sharding(Trick):
             )
 
     def shard(self, model: Any, given: Mapping[str, Any]) -> Any:
-        """Spread a model over all ranks; the group that it is spread over."""
+        """Shard a model over all ranks; returns their process group."""
         from torch.distributed.device_mesh import DeviceMesh
         from torch.distributed.fsdp import fully_shard
         from torch.distributed.utils import _sync_module_states
@@ -122,7 +122,7 @@ class Sharding(Trick):
         group = self.torch.distributed.group.WORLD
         device = self._device(model)
         if given.get("init_sync", True):
-            # As DDP does it: all ranks begin with what rank 0 has.
+            # As with DDP, all ranks begin with the weights of rank 0.
             _sync_module_states(model, group, 250 << 20, 0, set())
         before = dict(model.named_parameters(remove_duplicate=False))
         name = type(model).__name__
@@ -166,7 +166,7 @@ class Sharding(Trick):
                 )
 
     def _hand_over(self, new: dict[int, tuple[str, Any]], before: dict[str, Any]) -> None:
-        """Give optimizers the parameters that stand in the model now."""
+        """Give optimizers the parameters that the model has now."""
         for optimizer in self.hooks.optimizers:
             groups = optimizer.param_groups
             if not any(id(each) in new for group in groups for each in group["params"]):
@@ -248,9 +248,9 @@ class Sharding(Trick):
         return {**state, "state": spread}
 
     def _meet(self, what: str) -> None:
-        """Wait until all ranks gather; one that does it alone would wait for ever."""
+        """Wait until all ranks gather; a rank that gathers alone would wait forever."""
         if self.hooks.is_rehearsed:
-            return  # where ranks that call different things are told apart anyway
+            return  # a rehearsal detects ranks that make different calls anyway
         from torch.distributed import distributed_c10d
 
         store = distributed_c10d._get_default_store()
@@ -286,7 +286,7 @@ def _sharded_type(trick: Sharding) -> Any:
     from torch.nn.parallel import DistributedDataParallel
 
     class ShardedDataParallel(DistributedDataParallel):
-        """A sharded model in the place of the script's DDP, for what scripts do with that."""
+        """A sharded model with the interface of the script's DDP."""
 
         def _put_around(self, model: Any, given: Mapping[str, Any]) -> None:
             devices = given.get("device_ids")
@@ -303,7 +303,7 @@ def _sharded_type(trick: Sharding) -> Any:
         def forward(self, *arguments: Any, **options: Any) -> Any:
             model: Any = self.module
             if trick.torch.is_grad_enabled():
-                # Read here, as DDP does: scripts set it before a pass, for the gradients of that.
+                # Read here, like DDP: scripts set it before the pass whose gradients it concerns.
                 model.set_requires_gradient_sync(self.require_backward_grad_sync)
             self._share_buffers(model)
             if self.device_ids:
@@ -337,7 +337,7 @@ def _sharded_type(trick: Sharding) -> Any:
 
 
 def _separate(blocks: list[Any], model: Any) -> list[Any]:
-    """Blocks whose parameters are used by nobody else: others stay with the rest of the model."""
+    """Blocks that share no parameters with other modules; the others are not sharded separately."""
     places: Counter[int] = Counter()
     for module in model.modules():
         places.update(id(each) for each in module._parameters.values() if each is not None)
@@ -352,7 +352,7 @@ def _separate(blocks: list[Any], model: Any) -> list[Any]:
 
 
 def _listed_by_somebody(before: dict[str, Any]) -> str | None:
-    """A parameter that still stands in a list of somebody's, by its name."""
+    """The name of an original parameter that something still refers to."""
     for name in list(before):
         holders = gc.get_referrers(before[name])
         if any(isinstance(each, (list, tuple, set)) for each in holders):
@@ -368,7 +368,7 @@ def _is_sharded(value: Any) -> bool:
 
 
 def _belongs(value: Any, parameter: Any) -> bool:
-    """Whether it is state of a parameter in parts, as large as that, and whole."""
+    """Whether this is unsharded state of a sharded parameter, with its full shape."""
     is_tensor = hasattr(value, "shape") and not _is_sharded(value)
     return is_tensor and _is_sharded(parameter) and value.shape == parameter.shape
 
@@ -378,7 +378,7 @@ def _whole(value: Any) -> Any:
 
 
 def _part(value: Any, like: Any) -> Any:
-    """This rank's part of a tensor that every rank has whole."""
+    """This rank's shard of a tensor that every rank has in full."""
     from torch.distributed.tensor import distribute_tensor
 
     return distribute_tensor(

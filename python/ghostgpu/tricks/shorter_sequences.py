@@ -1,4 +1,4 @@
-"""Batches cut to fewer tokens, where they come from a `DataLoader`.
+"""Cuts batches to fewer tokens as they leave a `DataLoader`.
 
 Saves: activations, in proportion; attention without flash kernels by the square.
 Costs: what stands behind the cut is not trained on.
@@ -30,7 +30,7 @@ class ShorterSequences(Trick):
         self.hooks.around_batches.append(lambda loader, batches: _Cut(self, batches))
 
     def cut(self, batch: Any) -> Any:
-        """The batch with shorter samples, if it has longer ones."""
+        """The batch, cut if its samples are longer."""
         length = sequence_length(self.torch, batch)
         if length is None or length <= self._tokens:
             return batch
@@ -47,7 +47,7 @@ class ShorterSequences(Trick):
 
 
 class _Cut:
-    """The iterator of a loader, whose batches are cut."""
+    """Wraps the iterator of a loader and cuts its batches."""
 
     def __init__(self, trick: ShorterSequences, batches: Any) -> None:
         self._trick = trick
@@ -60,5 +60,5 @@ class _Cut:
         return self._trick.cut(next(self._batches))
 
     def __getattr__(self, name: str) -> Any:
-        # PyTorch's own iterator has more to it than the protocol, and frameworks use that.
+        # Frameworks use attributes of PyTorch's iterator beyond the iterator protocol.
         return getattr(self._batches, name)

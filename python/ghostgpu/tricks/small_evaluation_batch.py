@@ -1,4 +1,4 @@
-"""Smaller batches for the loaders that are iterated to evaluate.
+"""Smaller batches for loaders that are iterated for evaluation.
 
 Saves: activations of evaluation, in proportion.
 Costs: evaluation takes more, smaller steps.
@@ -21,7 +21,7 @@ from .user_code import users_line
 
 
 class SmallEvaluationBatch(Trick):
-    """Sets the batch where the script begins to iterate such a loader."""
+    """Sets the batch size when the script begins to iterate such a loader."""
 
     name = "small-evaluation-batch"
 

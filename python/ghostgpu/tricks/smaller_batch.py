@@ -20,7 +20,7 @@ from .user_code import users_line
 
 
 class SmallerBatch(Trick):
-    """Sets the batch where the script begins to iterate such a loader."""
+    """Sets the batch size when the script begins to iterate the training loader."""
 
     name = "smaller-batch"
 

@@ -1,4 +1,4 @@
-"""Installs tricks into this process, and keeps them to be asked at the end."""
+"""Installs tricks into this process, and keeps them for their reports at the end."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from .trick import Trick
 
 @dataclass(frozen=True)
 class Account:
-    """What became of one trick."""
+    """What one trick did."""
 
     name: str
     did: str | None
-    """What was done, in words; None if there was no place for it."""
+    """What was done, in words; None if the trick did not apply anywhere."""
     nothing_because: str
-    """Why nothing was done, where nothing was."""
+    """Why nothing was done, if so."""
     line: str | None
-    """What to write in the script to the same effect."""
+    """The line that has the same effect when written in the script."""
     other_results: str | None
-    """Why this script's results are others with that line, though they usually are the same."""
+    """Why that line changes this script's results, although it usually does not."""
 
 
 class Started:
-    """Tricks that are at work in this process."""
+    """The tricks that are active in this process."""
 
     def __init__(self, tricks: Sequence[Trick], hooks: Hooks) -> None:
         self.tricks = tuple(tricks)

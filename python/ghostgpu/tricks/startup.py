@@ -1,6 +1,6 @@
-"""What both start-up hooks (`*/inject/sitecustomize.py`) have in common: they give way to others.
+"""What both start-up hooks (`*/inject/sitecustomize.py`) share: they give way to others.
 
-Kept free of imports beyond `os` and `sys`: it is executed by every Python process.
+Imports only `os` and `sys`, because every Python process executes it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,6 @@ def give_way(own_folder: str) -> None:
         if error.name != "sitecustomize":
             raise
     finally:
-        # `import` insists on finding what it started to load.
+        # `import` expects to find the module that it started to load.
         if own_module is not None:
             sys.modules.setdefault("sitecustomize", own_module)

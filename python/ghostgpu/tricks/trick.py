@@ -10,14 +10,14 @@ from .hooks import Hooks
 
 
 class Trick:
-    """One trick; `registry` lists the classes below it.
+    """One trick; `registry` lists the subclasses.
 
     `options` holds every option of `catalogue.json` as text, defaults filled in and types checked
     (`catalogue.checked`).
     """
 
     name = ""
-    """As in the registry and in the catalogue."""
+    """Its name in the registry and the catalogue."""
 
     def __init__(self, torch: Any, hooks: Hooks, options: Mapping[str, str]) -> None:
         self.torch = torch
@@ -25,27 +25,27 @@ class Trick:
         self.options = options
 
     def install(self) -> None:
-        """Stand where the trick takes effect; nothing is changed yet."""
+        """Install the trick's hooks; nothing is changed yet."""
         raise NotImplementedError
 
     def did(self) -> str | None:
-        """What was done, in words; None if there was no place for it."""
+        """What was done, in words; None if the trick did not apply anywhere."""
         raise NotImplementedError
 
     def nothing_because(self) -> str:
-        """Why nothing was done, where nothing was."""
+        """Why nothing was done, if so."""
         return "the script has nothing of the kind"
 
     def line(self) -> str | None:
-        """What to write in the script instead, on one line; None where advice has said it."""
+        """The line to write in the script instead; None if the advice already has it."""
         return None
 
     def other_results(self) -> str | None:
-        """Why this script's results are others with `line`, where the trick promises the same."""
+        """Why `line` changes this script's results although the trick promises the same ones."""
         return None
 
     def refused(self, reason: str, alternative: str) -> BaseException:
-        """What to raise where the trick cannot be right; for the user to read."""
+        """The exception to raise if the trick would be wrong; the user reads its text."""
         return self.hooks.refusal(reason, alternative)
 
 

@@ -13,7 +13,7 @@ from types import FrameType
 
 _PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _WATCHING_FOLDERS = tuple(os.path.join(_PACKAGE_FOLDER, name, "") for name in ("agent", "tricks"))
-"""Code of ours that stands between a script and torch, and is no part of either."""
+"""Our own code between a script and torch, which belongs to neither."""
 
 _MOST_ENTRIES = 10_000
 
@@ -21,7 +21,7 @@ _user_code_by_file: dict[str, bool] = {}
 
 
 def is_own(file: str) -> bool:
-    """Whether a source file is one of ours that stands between the script and torch."""
+    """Whether a source file is our own code between the script and torch."""
     return file.startswith(_WATCHING_FOLDERS)
 
 
@@ -34,7 +34,7 @@ def is_user_code(file: str) -> bool:
 
 
 def _is_user_code(file: str) -> bool:
-    # The script of `ghostgpu estimate` is ours too: what its lines are is nothing to the user.
+    # The script of `ghostgpu estimate` is ours too: its lines mean nothing to the user.
     if file.startswith("<") or file.startswith(_PACKAGE_FOLDER):
         return False
     path = os.path.realpath(file)
@@ -56,9 +56,9 @@ def _was_installed(path: str) -> bool:
 
 @functools.cache
 def _installed_in(folder: str) -> frozenset[str]:
-    """The files and folders right below a folder that installed packages brought, by their records.
+    """The entries of a folder that belong to installed packages, according to their records.
 
-    Beside them may lie what is the user's own.
+    The user's own files may be beside them.
     """
     names: set[str] = set()
     try:
@@ -74,7 +74,7 @@ def _installed_in(folder: str) -> frozenset[str]:
 
 
 def _recorded(record: str) -> set[str]:
-    """The first parts of the paths that pip wrote down for a package."""
+    """The first components of the paths that pip recorded for a package."""
     try:
         with open(record, encoding="utf-8", errors="replace") as lines:
             return {line.split(",", 1)[0].split("/", 1)[0] for line in lines}
@@ -91,7 +91,7 @@ def _library_folders() -> tuple[str, ...]:
 
 
 def users_line() -> str:
-    """The user's innermost line now, as `train.py:41`; the innermost line if none is theirs."""
+    """The innermost line of the user's code, as `train.py:41`; else the innermost line of all."""
     own_innermost = ""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -114,7 +114,7 @@ def _line_of_waiting_thread() -> str:
 
 
 def frames_of(frame: FrameType | None) -> list[FrameType]:
-    """A frame and those that led to it, innermost last, without our own."""
+    """A frame and its callers, innermost last, without our own."""
     frames = []
     while frame is not None:
         if not is_own(frame.f_code.co_filename):
@@ -127,8 +127,8 @@ def frames_of(frame: FrameType | None) -> list[FrameType]:
 def frame_inside_backward() -> FrameType | None:
     """The innermost frame of the thread that waits for the autograd engine, else the main one."""
     others = sys._current_frames()
-    # This function's own frame would refer to itself through the dictionary, and keep every tensor
-    # of its callers until garbage is collected.
+    # Through the dictionary, this function's own frame would refer to itself and keep every tensor
+    # of its callers alive until the next garbage collection.
     others.pop(threading.get_ident(), None)
     for frame in others.values():
         if any(is_backward(each) for each in frames_of(frame)):
@@ -137,7 +137,7 @@ def frame_inside_backward() -> FrameType | None:
 
 
 def is_backward(frame: FrameType) -> bool:
-    """Whether the frame is PyTorch's Python entrance to the autograd engine."""
+    """Whether the frame is PyTorch's Python entry point to the autograd engine."""
     return os.path.join("torch", "autograd") in frame.f_code.co_filename and (
         frame.f_code.co_name in ("backward", "grad", "_engine_run_backward")
     )

@@ -1,4 +1,4 @@
-//! Giving cached memory back to the driver: one oversize block, or all that is whole.
+//! Returns cached memory to the driver: one oversize block, or all free blocks that are whole segments.
 
 use super::Allocator;
 use super::malloc::Quest;
@@ -27,7 +27,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         self.release_all(pool);
     }
 
-    /// Releases what is free and whole: of everything for the default id, else of one pool.
+    /// Releases free blocks that are whole segments: of all pools for the default id, otherwise of one pool.
     pub(super) fn release_all(&mut self, id: PoolId) {
         // The current stream is unknown here; a capture anywhere counts as one on it.
         let suspended = if self.behaviour.scopes_suspend_flushing {
@@ -72,7 +72,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         let sets = &self.pools.pool(pool).halves[kind.index()].sets;
         let entries = sets.iter().flat_map(|&(_, set)| self.pools.free_in(set));
         free.extend(entries.map(|entry| entry.block));
-        // A released segment is no longer known, so it is read before.
+        // Read first: a released segment is no longer known.
         free.retain(|&block| {
             let is_expandable = self.blocks[block].is_expandable();
             if !is_expandable && !self.blocks[block].is_split() {

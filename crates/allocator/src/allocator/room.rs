@@ -1,10 +1,10 @@
-//! Room for what is to come: a caller who knows how much that is pays for memory before, not meanwhile.
+//! Reserving memory up front: a caller that knows how much will be needed allocates it before the run, not during it.
 
 use super::Allocator;
 use crate::driver::Driver;
 use crate::trace::TraceSink;
 
-/// How much there will be at a time.
+/// The most that there will be at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
     /// Allocations that are live, or that wait for other streams.

@@ -72,7 +72,7 @@ impl<D: Driver, S: TraceSink> Allocator<D, S> {
         }
     }
 
-    /// Expandable segments were switched off: what they left is passed over.
+    /// Expandable segments were switched off: skips the blocks that are left of them.
     fn first_ordinary(&self, free: &SizeBins, found: Entry) -> Option<Entry> {
         let after = |entry: &Entry| free.after(&self.pools.nodes, entry);
         std::iter::successors(after(&found), after)

@@ -36,7 +36,7 @@ impl<'a> Checker<'a> {
         self.difference = None;
     }
 
-    /// Whether everything has come as recorded.
+    /// Whether all expected entries came as recorded.
     #[inline]
     pub(super) fn is_content(&self) -> bool {
         self.at == self.end && self.difference.is_none()
@@ -63,8 +63,7 @@ impl<'a> Checker<'a> {
         &self.segment_events
     }
 
-    /// Notes what is not as recorded. Only the first such thing counts, and what comes after it is not
-    /// compared any more.
+    /// Notes a difference from the recording. Only the first one counts; nothing after it is compared.
     #[cold]
     fn differ(&mut self, predicted: Option<TraceEvent>) {
         if self.difference.is_none() {

@@ -33,10 +33,10 @@ pub fn exact(recording: &Recording, environment: &Environment) -> ExactReplay {
     run.finish()
 }
 
-/// An exact replay in its three parts: [`new`](Self::new) learns from the recording how much room is
-/// needed, and makes it; [`run`](Self::run) goes through the entries and touches no heap, but for
-/// requests with several readings (releases before them), private pools, and figures
-/// at `snapshot` entries; [`finish`](Self::finish) looks at what came out.
+/// An exact replay in three parts: [`new`](Self::new) learns from the recording how much memory is
+/// needed, and allocates it; [`run`](Self::run) replays the entries without touching the heap, except for
+/// requests that can be read in several ways (with releases before them), private pools, and figures at
+/// `snapshot` entries; [`finish`](Self::finish) evaluates the result.
 pub struct ExactRun<'a> {
     recording: &'a Recording,
     environment: &'a Environment,
@@ -53,7 +53,7 @@ pub struct ExactRun<'a> {
     warnings: Vec<Warning>,
 }
 
-/// What has to be brought back when a group turns out to have been something else.
+/// What has to be restored if a group turns out to have been something else.
 struct State<'a> {
     allocator: Replica<'a>,
     pools: PrivatePools,

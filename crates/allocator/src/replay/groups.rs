@@ -62,16 +62,16 @@ pub(super) struct Groups<'a> {
     at: usize,
     /// Bytes reserved at this point.
     reserved: u64,
-    /// The most that was ever reserved: that much there is.
+    /// The most that was reserved so far: the card has at least that much.
     peak_reserved: u64,
     premises: Premises,
     /// Frees that wait for other streams.
     waiting: usize,
     flushes_assumed: usize,
     retries_assumed: usize,
-    /// What was released before a request may have been a flush.
+    /// Whether releases before a request may have been a flush.
     is_in_doubt: bool,
-    /// Entries that begin a flush, found out by a replay.
+    /// Entries that begin a flush, according to an exact replay.
     known_flushes: Vec<usize>,
 }
 

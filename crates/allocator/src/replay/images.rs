@@ -195,8 +195,8 @@ struct Reservations {
 }
 
 impl Reservations {
-    /// Everything that was ever mapped within the length of one reservation is taken for one, which
-    /// begins where the lowest of it lies.
+    /// Everything that was ever mapped within the length of one reservation is assumed to belong to one
+    /// reservation, which begins at the lowest mapped address.
     fn of(start: &Start, operations: &Operations, reserve_bytes: u64) -> Self {
         let mapped = start.ranges.iter().filter(|range| range.is_expandable);
         let mut starts: Vec<u64> = mapped.map(|range| range.start).collect();

@@ -159,11 +159,11 @@ impl FromIterator<Operation> for Operations {
     }
 }
 
-/// No card has addresses beyond this, nor anything like so much memory.
+/// No card has addresses beyond this, or anywhere near as much memory as [`MOST_BYTES`].
 const END_OF_ADDRESSES: u64 = 1 << 57;
 const MOST_BYTES: u64 = 1 << 50;
 
-/// Whether a card could have had this. What could not is left out, as a contradiction.
+/// Whether a card could have had this range. Impossible ones are left out, as contradictions.
 pub(super) fn is_possible(address: Address, bytes: u64) -> bool {
     address.0 < END_OF_ADDRESSES && bytes <= MOST_BYTES
 }

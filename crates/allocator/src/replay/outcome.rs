@@ -8,10 +8,10 @@ use crate::allocator::SegmentView;
 use crate::stats::Stats;
 use crate::trace::{Action, TraceEvent};
 
-/// What came out.
+/// The result of an exact replay.
 #[derive(Clone, Debug)]
 pub struct ExactReplay {
-    /// The first thing that was not as recorded; the replay ends there.
+    /// The first difference from the recording; the replay ends there.
     pub difference: Option<Difference>,
     /// Entries that were predicted as recorded.
     pub entries: usize,

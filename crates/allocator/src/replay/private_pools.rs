@@ -74,8 +74,8 @@ impl PrivatePools {
         }
     }
 
-    /// The private pools that these entries release memory of. In the recording they were no longer in use
-    /// more, or they would not have been released.
+    /// The private pools whose memory these entries release. In the recording they were no longer in use, or
+    /// they would not have been released.
     pub(super) fn released(
         &self,
         operations: &Operations,

@@ -28,11 +28,11 @@ pub(super) struct Start {
     /// By address.
     pub(super) blocks: BTreeMap<u64, StartBlock>,
     /// Which lifetime each entry of a block belongs to: lifetimes that do not overlap share a number.
-    /// [`NO_SLOT`] where there is none.
+    /// [`NO_SLOT`] for entries without one.
     pub(super) slots: Vec<u32>,
     /// The numbers of `blocks`, in their order.
     pub(super) slots_of_blocks: Vec<u32>,
-    /// How many numbers there are: so much is live at a time.
+    /// How many numbers there are: at most this many allocations are live at a time.
     pub(super) slot_count: usize,
     /// Segments that came from the driver, and those before the first entry.
     pub(super) segment_count: usize,

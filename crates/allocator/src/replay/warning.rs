@@ -25,10 +25,10 @@ pub enum Warning {
     /// The driver was asked although the cache had a block: requests went to private pools that the
     /// recording does not name.
     PrivatePoolsLikely,
-    /// Segments were released and others allocated at once: taken for a flush that the program asked
-    /// for, since the same amount had been available before.
+    /// Segments were released and others allocated right after: assumed to be a flush that the program
+    /// requested, because the same amount had been available before.
     FlushAssumed { flushes: usize },
-    /// The same, taken for the allocator's own retry, since no more than that was ever reserved.
+    /// The same, assumed to be the allocator's own retry, because no more than that was ever reserved.
     RetryAssumed { retries: usize },
     /// Entries that contradict the segments at the end, or each other.
     Contradictions { entries: usize, first: usize },

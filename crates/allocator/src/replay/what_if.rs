@@ -67,7 +67,7 @@ impl<D: Driver> Driver for HeldEvents<D> {
 pub struct WhatIf {
     /// All figures at the end. Peaks are those of the whole run.
     pub stats: Stats,
-    /// What was allocated when the most was reserved.
+    /// What was allocated when reserved memory peaked.
     pub allocated_at_peak_bytes: u64,
     /// The largest free block at the end.
     pub largest_free_bytes: u64,
@@ -79,7 +79,7 @@ pub struct WhatIf {
     pub survived: Vec<Failure>,
     /// The largest request in whose place another was made: see [`Program::choose`].
     pub largest_replaced_bytes: u64,
-    /// The same, of those of which it is not known what would be requested instead.
+    /// The same for requests of which it is not known what would be requested instead.
     pub largest_unknown_replaced_bytes: u64,
     pub warnings: Vec<Warning>,
 }
@@ -142,9 +142,9 @@ pub fn what_if<D: Driver>(
     run.finish()
 }
 
-/// A what-if replay in its three parts: [`new`](Self::new) makes the room that the program needs;
-/// [`run`](Self::run) runs it and touches no heap, unless there are many more segments than live
-/// blocks, private pools, or failures; [`finish`](Self::finish) looks at what came out.
+/// A what-if replay in three parts: [`new`](Self::new) allocates the memory that the program needs;
+/// [`run`](Self::run) runs it without touching the heap, unless there are many more segments than live
+/// blocks, private pools, or failures; [`finish`](Self::finish) evaluates the result.
 pub struct WhatIfRun<'a, D> {
     allocator: Allocator<HeldEvents<D>>,
     program: &'a Program,
@@ -154,7 +154,7 @@ pub struct WhatIfRun<'a, D> {
     rescued: Vec<usize>,
     survived: Vec<Failure>,
     failure: Option<Failure>,
-    /// By number of choices: the one that the program stays with, from the first that succeeded on.
+    /// By number of choices: the one that the program stays with once it has succeeded.
     chosen: Vec<Option<u32>>,
     largest_replaced: u64,
     largest_unknown_replaced: u64,
@@ -329,7 +329,7 @@ impl<'a, D: Driver> WhatIfRun<'a, D> {
         }
     }
 
-    /// What the program stayed with so far; else the first for which there is memory.
+    /// Allocates the choice that the program has used so far, or else the first for which there is memory.
     fn malloc_one_of(&mut self, place: u16, number: u32) -> Result<Allocation, AllocError> {
         let program = self.program;
         let choices = &program.choices[number as usize];

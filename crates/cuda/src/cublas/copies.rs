@@ -1,4 +1,4 @@
-//! Copies of vectors and matrices between host and card. What comes back from the card is zeros.
+//! Copies of vectors and matrices between host and card. Copies from the card return zeros.
 
 use std::ffi::{c_int, c_void};
 
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn cublasGetVectorAsync(
     unsafe { zero_columns(host, [1, n, host_stride, element_bytes]) }
 }
 
-/// Fills the columns of a host matrix with zeros: what a copy from the virtual card brings.
+/// Fills the columns of a host matrix with zeros, as a copy from the virtual card does.
 ///
 /// # Safety
 /// `host` has room for the matrix that the numbers (rows, columns, elements from one column to the

@@ -1,8 +1,8 @@
 //! Reductions: dot products, norms, the place of the largest element.
 //!
-//! A result for the device is left unwritten, like every other value there. A result for the host
-//! is the one that a vector of zeros gives, which is also what a copy of the vector would show; the
-//! first such answer is noted as an assumption.
+//! A result on the device is not written, like every other value there. A result on the host is that of
+//! a vector of zeros, which is also what a copy of the vector would return; the first such answer is
+//! noted as an assumption.
 
 use std::ffi::{c_int, c_void};
 
@@ -10,7 +10,7 @@ use super::handle::{PointerMode, pointer_mode};
 use super::{Data, Handle, begin_work, status};
 use crate::{log_call, notes, refuse, state};
 
-/// Gives the answer, if it is wanted on the host.
+/// Writes the answer if the result is on the host.
 ///
 /// # Safety
 /// In host mode `result` points to writable memory for a `T`, or is null.
@@ -19,7 +19,7 @@ unsafe fn answer<T: Copy>(handle: Handle, result: *mut T, value: T) -> i32 {
     if pointer_mode(handle) == PointerMode::Device {
         return status::SUCCESS;
     }
-    // An address on the card in host mode is the caller's mistake, not one to crash for.
+    // A device address in host mode is the caller's mistake, but no reason to crash.
     if result.is_null() || state::device_of_address(result as u64).is_some() {
         return status::INVALID_VALUE;
     }
@@ -51,7 +51,7 @@ macro_rules! of_one_vector {
     };
 }
 
-/// Indices count from one; an empty vector has none, which the documentation writes as 0.
+/// Indices count from one; for an empty vector the documentation specifies 0.
 fn first_index(n: c_int) -> c_int {
     c_int::from(n > 0)
 }
@@ -148,8 +148,8 @@ pub unsafe extern "C" fn cublasDotEx(
     }
 }
 
-/// Making a rotation reads and writes scalars. On the host these are real numbers of the script's,
-/// and leaving them as they are would be a wrong answer.
+/// Making a rotation reads and writes scalars. On the host these are real values of the script, and
+/// leaving them unchanged would be a wrong answer.
 macro_rules! rotation_makers {
     ($($name:ident($($argument:ident),+);)+) => {
         $(

@@ -1,5 +1,5 @@
-//! cuBLAS: handles keep their settings, products are left undone, answers for the host are given
-//! as for vectors of zeros.
+//! cuBLAS: handles keep their settings, products are not computed, and results for the host are those
+//! of vectors of zeros.
 //!
 //! Declarations written from NVIDIA's public documentation "cuBLAS", release 13.0 (the version 2
 //! interface, which CUDA 12 shares).

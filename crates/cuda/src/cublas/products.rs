@@ -1,7 +1,7 @@
 //! Vector and matrix operations whose results stay on the card: nothing is computed.
 //!
-//! In the names S, D, C and Z stand for float, double, and the complex forms of both. Scalars come
-//! as addresses, on the host or the card, and are not looked at.
+//! In the names, S, D, C and Z stand for float, double, and the complex forms of both. Scalars are
+//! passed as addresses on the host or the card, and are not read.
 
 use std::ffi::{c_int, c_longlong};
 
@@ -225,7 +225,7 @@ const HALF_PRECISION: [c_int; 2] = [2, 14];
 /// Matrix units read 16 bytes at a time.
 const HALVES_PER_READ: c_int = 8;
 
-/// The product that half-precision layers end in. Its time depends on how its matrices lie.
+/// The product that half-precision layers call. Its time depends on the layout of its matrices.
 #[allow(clippy::too_many_arguments)] // NVIDIA's interface, not ours.
 #[unsafe(no_mangle)]
 pub extern "C" fn cublasGemmEx(

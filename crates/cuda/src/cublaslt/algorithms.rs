@@ -1,4 +1,4 @@
-//! Algorithms: the one the heuristic offers, and what can be configured in one.
+//! Algorithms: the one that the heuristic offers, and its settings.
 
 use std::ffi::{c_int, c_void};
 

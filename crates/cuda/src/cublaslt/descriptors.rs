@@ -8,7 +8,7 @@ use crate::handles::Handles;
 use crate::work::Product;
 use crate::{log_call, refuse, write_out};
 
-/// The attributes that were set. Few, and made for every single product: looked through, not sorted.
+/// The attributes that were set: a list, because there are few, and every product makes new ones.
 type Attributes = Vec<(c_int, Bytes)>;
 
 /// An attribute's value as the bytes that the caller gave.
@@ -80,7 +80,7 @@ unsafe fn set(descriptor: Descriptor, attribute: c_int, value: *const c_void, by
     }
 }
 
-/// Gives back what was set. Defaults are refused: they are not all documented.
+/// Returns what was set. Attributes that were not set are refused: not all defaults are documented.
 ///
 /// # Safety
 /// `value` points to `bytes` writable bytes or is null; `written` to a writable integer or is null.
@@ -116,7 +116,7 @@ unsafe fn get(
     status::SUCCESS
 }
 
-/// A number that was set; 0 if it was not, which is the default of those asked for here.
+/// A number that was set, or 0, which is the default of the attributes read here.
 fn number_of(descriptor: Descriptor, attribute: c_int) -> u64 {
     let stored = DESCRIPTORS.with(descriptor as usize, |all| {
         let found = all.iter().find(|(name, _)| *name == attribute);

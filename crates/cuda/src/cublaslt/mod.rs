@@ -1,8 +1,8 @@
 //! cuBLASLt: descriptors keep their attributes, the heuristic offers one algorithm that needs no
-//! workspace, products are left undone.
+//! workspace, products are not computed.
 //!
-//! PyTorch allocates its workspace before it asks the heuristic, from a size of its own, so the
-//! algorithm's workspace does not change what is allocated.
+//! PyTorch allocates a workspace of its own choice before it asks the heuristic, so the algorithm's
+//! workspace does not change what is allocated.
 //!
 //! Declarations written from NVIDIA's public documentation "cuBLAS", release 13.0, chapter "Using the
 //! cuBLASLt API".
@@ -23,7 +23,7 @@ type Handle = *mut c_void;
 type Data = *const c_void;
 type Descriptor = *mut c_void;
 
-/// Any value but null will do.
+/// Any non-null value will do.
 const THE_HANDLE: usize = 0xB1A5_1000_0000;
 
 /// # Safety

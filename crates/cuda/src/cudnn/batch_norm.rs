@@ -1,7 +1,7 @@
 //! Batch normalisation: how much workspace and reserve it takes.
 //!
-//! Sizes were read from cuDNN 9.19 on an H200 for 84 shapes, three data types and both layouts. Only
-//! the persistent mode with the channels last takes any workspace; no mode takes a reserve.
+//! Sizes were recorded from cuDNN 9.19 on an H200 for 84 shapes, three data types and both layouts. Only
+//! the persistent mode with channels last takes any workspace; no mode takes a reserve.
 
 use std::ffi::c_void;
 

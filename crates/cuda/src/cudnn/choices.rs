@@ -1,8 +1,8 @@
-//! What else cuDNN proposed for an operation, for replays with less memory.
+//! cuDNN's other proposals for an operation, for replays with less memory.
 //!
-//! PyTorch takes the first proposal whose workspace it gets, and stays with it; when there is no memory for that one any more,
-//! it goes through the proposals again. So how a program goes on with less memory follows from the
-//! workspaces of all of them, which the memory log is told at the first use of each.
+//! PyTorch takes the first proposal whose workspace it gets and stays with it; if there is no longer memory for that
+//! one, it tries the proposals again. So what a program does with less memory follows from the workspaces of all
+//! proposals, which are written to the memory log when an operation is first executed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,26 +13,26 @@ use ghostgpu_session::memory_log::LogEntry;
 use super::sizes;
 use crate::observer;
 
-/// Smaller workspaces come out of segments that every program has, and are not worth the questions.
+/// Smaller workspaces come out of segments that every program has, and are not worth asking cuDNN about.
 const LEAST_BYTES: i64 = 1 << 20;
 
-/// Numerical notes for which PyTorch passes a proposal over, by its settings.
+/// Numerical notes for which PyTorch skips a proposal, depending on its settings.
 const TENSOR_CORE: i32 = 0;
 const DOWN_CONVERT_INPUTS: i32 = 1;
 const NONDETERMINISTIC: i32 = 4;
 
 struct Proposed {
-    /// Kept, so that no other graph comes to lie at its address.
+    /// Kept alive, so that no other graph gets its address.
     graph: Arc<Node>,
     configs: Vec<EngineConfig>,
-    /// What the log calls it, once it was told.
+    /// Its number in the memory log, once it was written there.
     number: Option<u32>,
 }
 
 /// By the address of the graph.
 static PROPOSED: Mutex<BTreeMap<usize, Proposed>> = Mutex::new(BTreeMap::new());
 
-/// These were proposed for a graph, in this order.
+/// Remembers what cuDNN proposed for a graph, in order.
 pub fn note_proposals(graph: &Arc<Node>, configs: &[EngineConfig]) {
     if !observer::is_on() {
         return;
@@ -84,7 +84,7 @@ fn chosen(plan: &Contents) -> Option<(i64, Vec<(i32, i64)>)> {
     configs.first()?.contents().engine_and_knobs()
 }
 
-/// The workspaces of the proposals that PyTorch would try, from the one that it chose on.
+/// The workspaces of the proposals that PyTorch would try, starting with the one it chose.
 fn workspaces_from(
     configs: &[EngineConfig],
     chosen: Option<(i64, Vec<(i32, i64)>)>,
@@ -98,7 +98,7 @@ fn workspaces_from(
         return Vec::new();
     };
     let (before, from_chosen) = configs.split_at(first);
-    // Where settings rule a kind out, a better proposal of that kind was passed over.
+    // If PyTorch's settings exclude a kind, a better proposal of that kind was skipped.
     let has = |config: &EngineConfig, note: i32| config.numerical_notes.contains(&note);
     let is_ruled_out = |note: i32| {
         let passed_over = before.iter().filter(|config| has(config, note));
@@ -144,10 +144,10 @@ mod tests {
     }
 
     #[test]
-    fn what_settings_rule_out_is_seen_by_what_was_passed_over() {
+    fn skipped_proposals_show_what_the_settings_exclude() {
         let tensor_core = |engine| config(engine, &[TENSOR_CORE]);
         let plain = |engine| config(engine, &[]);
-        // Without TF32 the first is passed over, and so are others of its kind.
+        // Without TF32 the first is skipped, and so are others of its kind.
         assert_eq!(
             workspaces(&[tensor_core(5), plain(4), tensor_core(3), plain(2)], 4),
             [4, 2]

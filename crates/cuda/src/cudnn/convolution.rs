@@ -1,7 +1,7 @@
 //! Convolutions of the older interface, which PyTorch uses with `TORCH_CUDNN_V8_API_DISABLED=1`.
 //!
-//! The sizes are those of the first engine that the newer interface proposes for the same problem:
-//! the old algorithm numbers name the same kernels only roughly, so this is said to the user.
+//! The sizes are those of the first engine that the newer interface proposes for the same problem. The
+//! old algorithm numbers name the same kernels only roughly, so this is an assumption of the answer.
 
 use std::ffi::c_void;
 
@@ -19,7 +19,7 @@ enum Direction {
     Filter,
 }
 
-/// `cudnnConvolutionFwdAlgoPerf_t` and its two sisters, which have the same layout.
+/// `cudnnConvolutionFwdAlgoPerf_t`, and its counterparts for the gradients, which have the same layout.
 #[repr(C)]
 pub struct Performance {
     algorithm: i32,
@@ -207,7 +207,7 @@ unsafe fn answer_size(size: Result<i64, i32>, bytes: *mut usize) -> i32 {
     }
 }
 
-/// The three questions about one direction: choose an algorithm, try all of them, and say how much
+/// The three functions for one direction: choose an algorithm, try all of them, and say how much
 /// workspace one needs. The directions differ in the order of input `x`, filter `w` and output `y`.
 macro_rules! questions {
     (

@@ -1,8 +1,8 @@
 //! The CTC loss: its descriptor and its workspace.
 //!
-//! The sizes were read from cuDNN 9.19 on an H200 for 176 combinations of steps, batch, alphabet and
-//! label length; the formulas give all of them. Neither the algorithm nor whether gradients are
-//! wanted changes them.
+//! The sizes were recorded from cuDNN 9.19 on an H200 for 176 combinations of steps, batch, alphabet
+//! and label length; the formulas reproduce all of them. Neither the algorithm nor computing gradients
+//! makes a difference.
 
 use std::ffi::c_void;
 use std::sync::Mutex;
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn cudnnGetCTCLossWorkspaceSize(
     status::SUCCESS
 }
 
-/// Labels on the card, whose greatest length stands in the descriptor.
+/// Labels on the card, whose greatest length is in the descriptor.
 ///
 /// # Safety
 /// `bytes` must be valid.

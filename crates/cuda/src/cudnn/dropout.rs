@@ -12,11 +12,11 @@ use crate::{call_log, state};
 
 static DROPOUTS: Registry<Mutex<f32>> = Registry::new();
 
-/// Bytes of random-number state per multiprocessor: the H200, with 132 of them, answers 6,488,064
-/// in all. That is one 24-byte state for each of 2,048 resident threads.
+/// Bytes of random-number state per resident thread. An H200 reports 6,488,064 bytes for 132
+/// multiprocessors with 2,048 resident threads each.
 const STATE_BYTES_PER_THREAD: u64 = 24;
 
-/// The probability that a dropout descriptor was set to; 0 for one that is not known.
+/// The probability that a dropout descriptor was set to; 0 for an unknown descriptor.
 pub fn probability(handle: *mut c_void) -> f32 {
     let found = DROPOUTS.get(handle);
     found.map_or(0.0, |found| found.lock().map_or(0.0, |value| *value))

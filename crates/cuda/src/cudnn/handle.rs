@@ -19,7 +19,7 @@ static HANDLES: Registry<Handle> = Registry::new();
 /// The names under which PyTorch loads cuDNN.
 pub const LIBRARY_NAMES: [&CStr; 2] = [c"libcudnn.so.9", c"libcudnn.so.8"];
 
-/// What to report when the script's own cuDNN is not loaded: the one torch 2.11 comes with.
+/// The version to report if the script's own cuDNN is not loaded: the one that torch 2.11 ships.
 const DEFAULT_VERSION: usize = 91_900;
 
 /// # Safety

@@ -52,7 +52,7 @@ pub mod data_type {
 }
 
 /// Defines exported functions that start work on the card. Their only results are values in device
-/// memory, so nothing is left to do but to count cuDNN's code as loaded.
+/// memory, so they only count cuDNN's code as loaded.
 ///
 /// They are declared without parameters, see [`crate::harmless`].
 macro_rules! computed {
@@ -69,8 +69,8 @@ macro_rules! computed {
 }
 pub(crate) use computed;
 
-/// Like [`computed`], for functions that are given memory to work in: the parameters up to it are named
-/// in NVIDIA's order. Floating-point parameters among them travel apart from the others and are left out.
+/// Like [`computed`], for functions with a workspace: the parameters up to it are named in NVIDIA's order.
+/// Floating-point parameters are passed in other registers and are left out.
 macro_rules! computed_in_workspace {
     ($($name:ident($($argument:ident),+ $(,)?);)+) => {
         $(

@@ -1,11 +1,11 @@
-//! Opaque handles: what a script holds is a number; the object behind it stays ours.
+//! Opaque handles: the script holds a number, and the object behind it stays here.
 
 use std::ffi::c_void;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::slots::Slots;
 
-/// All objects of one kind. A handle that was never given out, or was destroyed, finds nothing.
+/// All objects of one kind. A handle that was never issued, or was destroyed, finds nothing.
 pub struct Registry<T> {
     objects: RwLock<Slots<Arc<T>>>,
 }
@@ -28,7 +28,7 @@ impl<T> Registry<T> {
         objects.get(handle as usize).cloned()
     }
 
-    /// The object, which lives on where others still refer to it.
+    /// Removes and returns the object, which stays alive while others refer to it.
     pub fn remove(&self, handle: *mut c_void) -> Option<Arc<T>> {
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         objects.remove(handle as usize)

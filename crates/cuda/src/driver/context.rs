@@ -190,15 +190,15 @@ pub unsafe extern "C" fn cuStreamGetCtx(_stream: usize, context: *mut usize) -> 
     SUCCESS
 }
 
-/// The driver's private tables are not part of its public interface and are not answered. That is no
-/// refusal: NVRTC asks on every compilation, and goes on without them.
+/// The driver's private tables are not part of its public interface and are not provided. That is not
+/// reported as a refusal: NVRTC asks at every compilation and works without them.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuGetExportTable(_table: *mut *const c_void, _id: *const c_void) -> c_int {
     call_log::call("cuGetExportTable", String::new);
     super::NOT_SUPPORTED
 }
 
-/// Programs hear of the driver's own error log through this. There is none, so nothing is ever said.
+/// Registers a callback for the driver's own error log. There is no such log, so it is never called.
 ///
 /// # Safety
 /// `registered` is null or writable.

@@ -118,7 +118,7 @@ pub unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) 
     SUCCESS
 }
 
-/// The form without a version, which cards that are not divided into instances answer alike.
+/// The form without a version; for cards without MIG instances, both give the same answer.
 ///
 /// # Safety
 /// `uuid` is null or valid for 16 bytes.

@@ -182,7 +182,7 @@ value_writes! {
     u64: cuStreamWriteValue64, cuStreamWriteValue64_v2;
 }
 
-// A stream that waits for a value in memory goes on: who writes the value is not known.
+// A stream that waits for a value in memory continues: it is not known when the value would be written.
 crate::harmless! {
     cuStreamWaitValue32, cuStreamWaitValue32_v2, cuStreamWaitValue64, cuStreamWaitValue64_v2,
 }

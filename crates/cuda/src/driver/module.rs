@@ -1,4 +1,4 @@
-//! Loading device code. The code is taken in without being looked at; functions are remembered by name.
+//! Loading device code. The code is accepted without reading it; functions are remembered by name.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 

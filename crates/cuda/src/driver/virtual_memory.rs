@@ -1,5 +1,5 @@
-//! Reserving addresses, making memory and mapping one to the other: what PyTorch's expandable segments
-//! are built on.
+//! Reserving addresses, creating physical memory and mapping it: the basis of PyTorch's expandable
+//! segments.
 
 use std::ffi::{c_int, c_void};
 

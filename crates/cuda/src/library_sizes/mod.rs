@@ -1,10 +1,10 @@
-//! How large the workspaces of cuFFT, cuSOLVER and cuSPARSE are: what was recorded, else a model.
+//! How large the workspaces of cuFFT, cuSOLVER and cuSPARSE are: from recordings, or else from a model.
 //!
 //! Such sizes are decided inside the libraries, which cannot be asked without a card. A question is
 //! looked up, word for word, in the tables that the user has recorded (`ghostgpu run --library-sizes`), then in
-//! the recording from an H200 that this library carries ([`shipped`]). Sizes that are not there are guessed
-//! from those that are ([`model`], [`plan_model`]), and the answer says so. What nobody knows anything about
-//! is refused by name.
+//! the recording from an H200 that this library ships ([`shipped`]). Sizes that are not there are estimated
+//! from those that are ([`model`], [`plan_model`]), and the answer says so. Questions without any similar
+//! recording are refused by name.
 
 mod model;
 mod plan_model;
@@ -20,7 +20,7 @@ use crate::{notes, refuse, state};
 /// The card that the shipped table was recorded on.
 const RECORDED_ON: &str = "H200";
 
-/// The answer to a question, or `None` after the call was refused.
+/// The answer to a question; `None` if the call was refused.
 pub fn answer(library: &str, question: &Question) -> Option<Answer> {
     if let Some(answer) = users_table().get(question) {
         return Some(answer.clone());
@@ -45,7 +45,7 @@ pub fn answer(library: &str, question: &Question) -> Option<Answer> {
     }
 }
 
-/// What is answered from the user's own tables; for questions that have another answer otherwise.
+/// The answer from the user's own tables only, for questions that are otherwise answered elsewhere.
 pub fn users_answer(question: impl FnOnce() -> Question) -> Option<Answer> {
     let table = users_table();
     if table.is_empty() {
@@ -72,7 +72,7 @@ fn users_table() -> &'static Table {
         let mut all = Table::default();
         let paths = state::session().map_or(&[][..], |session| &session.library_sizes);
         for path in paths {
-            // The command line has read them before the start: what fails here has just been removed.
+            // The command line has already read them, so this fails only if one was just removed.
             let text = std::fs::read_to_string(path).unwrap_or_default();
             match Table::read(&text) {
                 Ok(table) => all.extend(table),

@@ -57,7 +57,7 @@ fn from_other_batches(series: &Series, lengths: &[i64], batch: i64) -> Option<i6
     scaled((bytes[0], place[0]), batch)
 }
 
-/// What a dimension of a larger transform takes: that of complex numbers along it.
+/// What one dimension of a larger transform takes: as much as a complex transform along it.
 fn of_one_dimension(
     recording: &Compact,
     plan: &Canonical,
@@ -75,7 +75,7 @@ fn of_one_dimension(
     scaled(nearest_of_kind(series, length)?, values)
 }
 
-/// The recorded length of the same kind that is nearest, with the batch of many.
+/// The work area of the nearest recorded length, of the same kind if there is one, with the largest batch.
 fn nearest_of_kind(series: &Series, length: i64) -> Option<Share> {
     let distance = |other: i64| (other as f64 / length as f64).ln().abs();
     let wanted = Kind::new(length);

@@ -6,7 +6,7 @@ use ghostgpu_library_sizes::Compact;
 
 const RECORDED: &str = include_str!("h200.tsv");
 
-/// Read when the first question comes: most scripts have none.
+/// Read at the first question: most scripts ask none.
 pub fn recording() -> &'static Compact {
     static RECORDING: OnceLock<Compact> = OnceLock::new();
     RECORDING.get_or_init(|| Compact::read(RECORDED).unwrap_or_default())

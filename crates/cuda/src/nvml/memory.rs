@@ -33,7 +33,7 @@ pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo(handle: Device, memory: *mut Me
     let value = device(handle).map(|card| Memory {
         total_bytes: total_bytes(card),
         free_bytes: card.free_bytes(),
-        // The first version knows no reserved part and counts it as used.
+        // The first version has no field for reserved memory and counts it as used.
         used_bytes: used_bytes(card) + card.sheet.reserved_bytes,
     });
     // SAFETY: promised by the caller.
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(handle: Device, memory: *mut
     unsafe { answer(memory, value) }
 }
 
-/// NVML's total is more than CUDA's: what the driver keeps is in it.
+/// NVML's total is larger than CUDA's: it includes what the driver keeps.
 fn total_bytes(card: &VirtualDevice) -> u64 {
     card.sheet.total_bytes + card.sheet.reserved_bytes
 }

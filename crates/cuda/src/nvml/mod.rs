@@ -3,7 +3,7 @@
 //!
 //! Unlike the runtime, NVML sees every card of the machine, whatever `CUDA_VISIBLE_DEVICES` says.
 //! Readings that a virtual card does not have (temperature, power, clocks) are "not supported", as on
-//! real cards without the sensor: callers know how to go on without them.
+//! real cards without the sensor: callers can do without them.
 //!
 //! Declarations written from NVIDIA's public documentation "NVML API Reference Guide", release 580.
 
@@ -61,7 +61,7 @@ fn device(handle: Device) -> Result<&'static VirtualDevice, i32> {
         .ok_or(status::INVALID_ARGUMENT)
 }
 
-/// Stores an answer, or gives the reason why there is none.
+/// Stores an answer, or returns the status that says why there is none.
 ///
 /// # Safety
 /// `target` points to writable memory for a `T`, or is null.

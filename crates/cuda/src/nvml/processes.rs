@@ -22,7 +22,7 @@ pub struct ProcessV2 {
 
 const _: () = assert!(size_of::<ProcessV1>() == 16 && size_of::<ProcessV2>() == 24);
 
-/// What stands for "not partitioned" in the instance fields.
+/// The value for "not partitioned" in the instance fields.
 const NO_INSTANCE: u32 = u32::MAX;
 
 impl From<(u32, u64)> for ProcessV1 {
@@ -45,8 +45,8 @@ impl From<(u32, u64)> for ProcessV2 {
     }
 }
 
-/// Fills the caller's list. `count` is its room before, and the number of processes after; when the
-/// room is too small nothing is written but the number.
+/// Fills the caller's list. `count` is its capacity before and the number of processes after the call; if
+/// the list is too small, only the number is written.
 ///
 /// # Safety
 /// `count` points to an integer; `list` has room for as many entries as it says, or is null.
@@ -80,7 +80,7 @@ fn computing<T: From<(u32, u64)>>(handle: Device) -> Result<Vec<T>, i32> {
     Ok(card.used_by_process().into_iter().map(T::from).collect())
 }
 
-/// A virtual card draws for nobody.
+/// No process uses a virtual card for graphics.
 fn drawing<T>(handle: Device) -> Result<Vec<T>, i32> {
     device(handle).map(|_| Vec::new())
 }

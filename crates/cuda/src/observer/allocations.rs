@@ -1,8 +1,8 @@
-//! Stands in for the functions through which PyTorch's allocator reports to PyTorch's profiler.
+//! Replaces the functions through which PyTorch's allocator reports to PyTorch's profiler.
 //!
-//! They are in `libc10.so` and are called by `libc10_cuda.so`, which finds ours first. Names and arguments
-//! have been the same in all releases from 1.10 to 2.15 (`c10/core/Allocator.h`); the names are C++ names as the
-//! compiler writes them. The allocator calls them while it holds its lock, in the order of its own history.
+//! They are in `libc10.so` and are called by `libc10_cuda.so`, which finds ours first. Their (mangled) names and
+//! arguments are the same in all releases from 1.10 to 2.15 (`c10/core/Allocator.h`). The allocator calls them while it
+//! holds its lock, in the order of its own history.
 
 use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
@@ -27,7 +27,7 @@ fn cuda_index(device: Device) -> Option<u8> {
     (device & 0xff == KIND_CUDA).then_some((device >> 8) as u8)
 }
 
-/// `c10::reportMemoryUsageToProfiler`: `bytes` is negative when a block comes back.
+/// `c10::reportMemoryUsageToProfiler`: `bytes` is negative when a block is freed.
 #[unsafe(export_name = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE")]
 pub extern "C" fn report_memory_usage(
     address: *mut c_void,

@@ -1,8 +1,8 @@
 //! Which thread made a node of the autograd graph.
 //!
-//! Sequence numbers of nodes rise in each thread for itself, so a number alone means nothing to a program
-//! whose threads run models of their own. PyTorch's profiler tells nodes apart by the thread that made
-//! them. In the mode for NVIDIA's tools it does not say so; what it announces has it, though.
+//! Each thread has its own sequence numbers for nodes, so a number alone is ambiguous if several threads
+//! run models. PyTorch's profiler tells nodes apart by the thread that made them. Its mode for NVIDIA's
+//! tools leaves the thread out of the announcement, but the announced object contains it.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_void};
@@ -34,7 +34,7 @@ pub fn current_thread() -> ThreadNumber {
     }
 }
 
-/// A number that no thread of PyTorch's has: without its own, nodes cannot be asked either.
+/// A number that no thread of PyTorch has, for when PyTorch's own number is not available.
 fn own_number() -> ThreadNumber {
     static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
     thread_local! {
@@ -61,7 +61,7 @@ pub struct RecordFunction {
     forward_thread: u64,
 }
 
-/// `at::RecordFunction::runStartCallbacks`, from which everything is announced.
+/// `at::RecordFunction::runStartCallbacks`, which makes all announcements.
 #[unsafe(export_name = "_ZN2at14RecordFunction17runStartCallbacksEv")]
 pub extern "C" fn run_start_callbacks(announced: *const RecordFunction) {
     type RunStartCallbacks = extern "C" fn(*const RecordFunction);
@@ -79,11 +79,11 @@ pub extern "C" fn run_start_callbacks(announced: *const RecordFunction) {
     }
 }
 
-/// The thread that made the node which the calling thread announces, if that is the node with this
-/// sequence number: one of another layout would hardly have the number in this place.
+/// The thread that made the node that the calling thread announces, if that node has this sequence
+/// number. The comparison also detects another layout, which would hardly have the number in this place.
 pub fn maker_of_announced_node(sequence: u64) -> Option<ThreadNumber> {
-    // SAFETY: PyTorch's object lives while it is being announced, and is read only. Objects of all
-    // releases are longer than the part that is looked at.
+    // SAFETY: PyTorch's object lives while it is being announced, and is only read. In all releases it is
+    // longer than the part that is accessed.
     let announced = unsafe { ANNOUNCED.get().as_ref() }?;
     (announced.sequence == sequence).then_some(ThreadNumber(announced.forward_thread))
 }

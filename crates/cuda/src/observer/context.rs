@@ -1,4 +1,4 @@
-//! What a thread of the program is doing: which module it runs, which operators it is inside of.
+//! What a thread of the program is doing: which module it runs, and which operators it is in.
 
 use std::cell::{RefCell, UnsafeCell};
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ fn own_module() -> u32 {
     CELL.with(|cell| unsafe { *cell.module.get() })
 }
 
-/// One range that a thread is inside of.
+/// One range that a thread is in.
 #[derive(Clone, Copy, Debug)]
 struct Range {
     operator: u32,
@@ -56,10 +56,10 @@ enum Kind {
     Other,
 }
 
-/// What the profiler puts before the name of an autograd node.
+/// The profiler's prefix of the name of an autograd node.
 const NODE_PREFIX: &str = "autograd::engine::evaluate_function: ";
 
-/// For all threads: a backward pass has a thread of its own.
+/// Shared by all threads: a backward pass runs in its own.
 static SEQUENCES: LazyLock<Mutex<Sequences>> = LazyLock::new(Mutex::default);
 
 /// A thread enters a range. `announced` is the profiler's text: a name, then facts after commas.
@@ -83,7 +83,7 @@ fn enter_made_by(announced: &str, maker_of: impl FnOnce(u64) -> Option<ThreadNum
             (Some(node), Some(sequence)) if depth == 1 => {
                 node.module = module_of(maker_of(sequence), sequence);
             }
-            // A layer that is run again inside the backward pass makes nodes, too.
+            // A layer that is recomputed in the backward pass makes nodes too.
             (Some(node), Some(sequence)) if kind == Kind::Operator => {
                 remember(
                     sequence,
@@ -121,7 +121,7 @@ pub fn leave() {
 
 /// The operator and the module that the calling thread is in.
 ///
-/// Of nested operators the outermost counts: `aten::linear`, and not the `aten::empty` inside of it.
+/// Of nested operators the outermost counts: `aten::linear`, not the `aten::empty` inside it.
 pub fn current() -> (u32, u32) {
     let module = own_module();
     let found = with_threads_own(&RANGES, |ranges| {
@@ -129,7 +129,7 @@ pub fn current() -> (u32, u32) {
         let Some(range) = outermost.or(ranges.last()) else {
             return (0, module);
         };
-        // A layer that is run again inside the backward pass knows its module itself.
+        // For a layer that is recomputed in the backward pass, the agent has set the module.
         let module = if module == 0 { range.module } else { module };
         (range.operator, module)
     });

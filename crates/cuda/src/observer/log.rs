@@ -18,7 +18,7 @@ struct Log {
 
 impl Log {
     fn flush(&mut self) {
-        // A full disk must not stop the script: the log then ends early, which its reader can bear.
+        // A full disk must not stop the script: the log then ends early, and its reader accepts that.
         let _ = self.file.write_all(&self.buffer);
         self.buffer.clear();
     }
@@ -26,10 +26,10 @@ impl Log {
 
 static LOG: Mutex<Option<Log>> = Mutex::new(None);
 
-/// Whether there is a log: asked for each allocation.
+/// Whether there is a log. Checked at each allocation.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
-/// Begins a log; returns whether its file could be made.
+/// Begins a log; returns whether its file could be created.
 pub fn start(path: &Path) -> bool {
     let (Ok(file), Ok(mut log)) = (File::create(path), LOG.lock()) else {
         return false;
@@ -42,7 +42,7 @@ pub fn start(path: &Path) -> bool {
     true
 }
 
-/// Brings what was written so far into the file.
+/// Writes the buffer to the file.
 pub fn flush() {
     if let Ok(mut log) = LOG.lock()
         && let Some(log) = log.as_mut()
@@ -51,10 +51,10 @@ pub fn flush() {
     }
 }
 
-/// Ends the log, without a last flush: a forked child holds its parent's buffer, too.
+/// Ends the log without flushing: a forked child also has its parent's buffer.
 pub fn stop() {
     IS_ON.store(false, Ordering::Release);
-    // Not in a child whose parent was just writing: nobody would ever release the lock there.
+    // `try_lock`: if the parent was writing during the fork, the child's lock is never released.
     if let Ok(mut log) = LOG.try_lock() {
         *log = None;
     }
@@ -85,7 +85,7 @@ fn append(entry: LogEntry) {
     }
 }
 
-/// This memory takes part in a collective of several ranks.
+/// Logs memory that takes part in a collective of several ranks.
 #[inline]
 pub fn exchanged(address: *const c_void) {
     if is_on() && !address.is_null() {
@@ -95,7 +95,7 @@ pub fn exchanged(address: *const c_void) {
     }
 }
 
-/// A library was given this memory to work in.
+/// Logs memory that a library was given as a workspace.
 #[inline]
 pub fn workspace(address: *const c_void) {
     if is_on() && !address.is_null() {

@@ -1,15 +1,15 @@
-//! Watches PyTorch's allocator from below, for the question of whose bytes they are.
+//! Observes PyTorch's allocator, to find out whose memory it is.
 //!
-//! The allocator tells PyTorch's profiler about each block it hands out or takes back, through functions
-//! of another library of PyTorch's. Those are found by name, so that ours are called instead
-//! (`allocations`); they write the memory log and pass the call on. What else is in the log:
+//! The allocator reports each block it hands out or takes back to PyTorch's profiler, through functions
+//! of another of PyTorch's libraries. Ours are found first under their names (`allocations`); they write
+//! the memory log and pass the call on. The log also contains:
 //!
-//! - which operator was running: the profiler announces operators as ranges to tools for NVTX, and this
+//! - which operator was running: the profiler announces operators as ranges to NVTX tools, and this
 //!   library presents itself as such a tool (`ranges`);
-//! - which module, stage and step: the agent says so (`agent_interface`, `context`);
-//! - what libraries were given to work in: they are this library (`log::workspace`).
+//! - which module, stage and step: from the agent (`agent_interface`, `context`);
+//! - the workspaces that libraries were given, since this library stands in for them (`log::workspace`).
 //!
-//! Nothing of this changes what PyTorch does: it only looks.
+//! None of this changes what PyTorch does.
 
 mod allocations;
 mod autograd_nodes;

@@ -1,9 +1,8 @@
-//! Presents this library as a tool for NVTX, to which PyTorch's profiler announces operators.
+//! Presents this library as an NVTX tool, to which PyTorch's profiler announces operators.
 //!
-//! Written from the public headers of NVTX 3 (`nvtx3/nvtxDetail/nvtxTypes.h`): a program with NVTX inside
-//! opens the library that the variable `NVTX_INJECTION64_PATH` names and calls its
-//! `InitializeInjectionNvtx2` with a function that hands out tables; in the table of the core module the
-//! tool puts its own functions.
+//! Written from the public headers of NVTX 3 (`nvtx3/nvtxDetail/nvtxTypes.h`): a program that uses NVTX
+//! opens the library named by `NVTX_INJECTION64_PATH` and calls its `InitializeInjectionNvtx2` with a
+//! function that returns tables; the tool puts its own functions into the table of the core module.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 

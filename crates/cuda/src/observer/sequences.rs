@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::autograd_nodes::ThreadNumber;
 
-/// As many as a large model has; then it begins anew.
+/// More than a large model has. Beyond this, all are forgotten.
 const MAX_SEQUENCES: usize = 1 << 21;
 
 /// Modules by the thread and the sequence number of the forward operator.
@@ -38,7 +38,7 @@ impl Sequences {
 
     /// The module of the node with this sequence number that `thread` made; 0 if it is not known.
     ///
-    /// Without the thread it is known where only one module comes into question.
+    /// Without the thread, it is known only if there is just one candidate.
     pub fn module_of(&self, thread: Option<ThreadNumber>, sequence: u64) -> u32 {
         let Some(makers) = self.makers.get(&sequence) else {
             return 0;

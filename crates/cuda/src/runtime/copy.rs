@@ -12,10 +12,9 @@ use crate::{call_log, clock, handed_on, state, work};
 /// The stream that functions without one use.
 const DEFAULT_STREAM: usize = 0;
 
-/// Hands a copy to a stream.
+/// Submits a copy to a stream.
 ///
-/// The host waits for one that uses memory which is not pinned, since that goes through a buffer of
-/// the driver's.
+/// If its host memory is not pinned, the host waits: such a copy goes through a buffer of the driver.
 fn submit_copy(
     stream: usize,
     target: *const c_void,

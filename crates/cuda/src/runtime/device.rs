@@ -33,7 +33,7 @@ pub unsafe extern "C" fn cudaGetDevice(device: *mut c_int) -> c_int {
     SUCCESS
 }
 
-/// Selects a device. Since CUDA 12 this also makes its context.
+/// Selects a device. Since CUDA 12 this also creates its context.
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaSetDevice(device: c_int) -> c_int {
     call_log::call("cudaSetDevice", || device.to_string());

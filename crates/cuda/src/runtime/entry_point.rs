@@ -1,4 +1,4 @@
-//! Programs that ask the runtime for driver functions by name.
+//! The runtime's functions that look up driver functions by name.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 

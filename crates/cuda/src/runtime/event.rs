@@ -1,4 +1,4 @@
-//! Events: what a stream had come to when they were recorded, and when that is finished.
+//! Events: when the work finishes that was on a stream when they were recorded.
 
 use std::ffi::c_int;
 
@@ -25,13 +25,13 @@ struct Event {
     recorded: Recorded,
 }
 
-/// What an event was last recorded for; nothing, until it is.
+/// What an event was last recorded for; empty until it is recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
-    /// When that is finished, by the virtual clock.
+    /// When that work finishes, by the virtual clock.
     pub at: Option<Time>,
     pub stream: usize,
-    /// What other ranks must have called until then.
+    /// What other ranks must have called by then.
     pub awaited: Awaited,
     /// The capture that recorded it, if a capturing stream did.
     pub capture: Option<Capture>,
@@ -39,7 +39,7 @@ pub struct Recorded {
 
 static EVENTS: Handles<Event> = Handles::starting_at(0xe100_0000);
 
-/// What is known of an event; none for an unknown one.
+/// What an event was last recorded for; `None` for an unknown event.
 pub fn recorded(event: usize) -> Option<Recorded> {
     EVENTS.with(event, |event| event.recorded.clone())
 }
@@ -114,7 +114,7 @@ pub extern "C" fn cudaEventRecordWithFlags(event: usize, stream: usize, flags: u
     }
     match stream::capture_on(stream) {
         Some(_) if flags & EXTERNAL != 0 => {
-            graph::take_up(stream, Node::EventRecord(event));
+            graph::capture_work(stream, Node::EventRecord(event));
         }
         Some(capture) => {
             EVENTS.with(event, |event| event.recorded.capture = Some(capture));

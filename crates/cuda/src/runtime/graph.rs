@@ -19,14 +19,14 @@ pub struct Capture {
     pub id: u64,
     /// The graph being built.
     pub graph: usize,
-    /// The nodes of the graph behind which the stream's next one comes.
+    /// The nodes that the stream's next node depends on.
     last: Vec<usize>,
-    /// The capture began on this stream; others joined it by waiting for its events.
+    /// Whether the capture began on this stream. Others join by waiting for its events.
     is_origin: bool,
 }
 
 impl Capture {
-    /// This capture as another stream takes part in it.
+    /// This capture for another stream that joins it.
     pub fn joined(&self) -> Self {
         Self {
             is_origin: false,
@@ -34,7 +34,7 @@ impl Capture {
         }
     }
 
-    /// The stream waits for an event: what comes next comes behind what the event stands for, too.
+    /// The stream waits for an event: its next node also depends on what the event was recorded after.
     pub fn wait_for(&mut self, event: &Self) {
         for &node in &event.last {
             if !self.last.contains(&node) {
@@ -51,7 +51,7 @@ pub enum Node {
     Copy,
     Fill,
     Host,
-    /// Does nothing, and is there for its place in the order.
+    /// Does nothing; it only orders other nodes.
     Empty,
     EventWait,
     /// Records this event whenever the graph is launched.
@@ -76,9 +76,9 @@ impl Node {
 #[derive(Default)]
 struct Graph {
     nodes: Vec<Node>,
-    /// For each node, the handles of those that it comes behind.
+    /// For each node, the handles of the nodes that it depends on.
     dependencies: Vec<Vec<usize>>,
-    /// Something was done in its capture that cannot be captured.
+    /// Whether its capture contains something that cannot be captured.
     is_invalid: bool,
 }
 
@@ -87,7 +87,7 @@ struct GraphExec {
     flags: u64,
 }
 
-/// A node's handle is its graph's and its number in it.
+/// A node's handle consists of its graph's handle and, below this bit, its number in the graph.
 const NODE_SHIFT: u32 = 24;
 
 fn node_handle(graph: usize, index: usize) -> usize {
@@ -107,8 +107,8 @@ fn node_of(handle: usize) -> Option<Node> {
         .flatten()
 }
 
-/// A stream that is capturing takes up a piece of work. False for any other stream.
-pub fn take_up(handle: usize, node: Node) -> bool {
+/// Adds a piece of work to the graph of a capturing stream. False for any other stream.
+pub fn capture_work(handle: usize, node: Node) -> bool {
     let taken_up = with_stream(handle, |stream| {
         let capture = stream.capture.as_mut()?;
         GRAPHS.with(capture.graph, |graph| {
@@ -121,7 +121,7 @@ pub fn take_up(handle: usize, node: Node) -> bool {
     taken_up.flatten().is_some()
 }
 
-/// Puts a node into a graph behind others. None if the graph or one of the others does not exist.
+/// Adds a node that depends on others to a graph. `None` if the graph or one of the others does not exist.
 pub fn add_node(graph: usize, node: Node, behind: Vec<usize>) -> Option<usize> {
     GRAPHS
         .with(graph, |contents| {
@@ -140,9 +140,9 @@ pub fn add_node(graph: usize, node: Node, behind: Vec<usize>) -> Option<usize> {
         .flatten()
 }
 
-/// What a capturing stream does next comes behind these nodes, too, or behind them alone. False for a
+/// Makes the next node of a capturing stream depend on these nodes too, or on these alone. False for a
 /// stream that is not capturing.
-pub fn come_behind(stream: usize, nodes: &[usize], alone: bool) -> bool {
+pub fn add_dependencies(stream: usize, nodes: &[usize], alone: bool) -> bool {
     let changed = with_stream(stream, |stream| {
         let capture = stream.capture.as_mut()?;
         if alone {
@@ -158,13 +158,13 @@ pub fn come_behind(stream: usize, nodes: &[usize], alone: bool) -> bool {
     changed.flatten().is_some()
 }
 
-/// Whether dependencies have edge data in functions without a version in their names.
+/// Whether the functions without a version in their names take edge data, as in CUDA 13.
 pub fn has_edge_data() -> bool {
     const FIRST_WITH_EDGE_DATA: c_int = 13_000;
     real_library::cuda_runtime_version() >= FIRST_WITH_EDGE_DATA
 }
 
-/// Something was asked of a stream that a capturing one cannot do: its capture is lost. False for a
+/// Invalidates a stream's capture, because something was requested that cannot be captured. False for a
 /// stream that is not capturing.
 pub fn invalidate(stream: usize) -> bool {
     let Some(capture) = capture_on(stream) else {
@@ -248,8 +248,8 @@ fn capture_status(stream: usize) -> c_int {
     }
 }
 
-/// Where the nodes lie behind which a stream's next one comes, and how many they are. They stay there
-/// until the stream takes up something.
+/// Pointer to and number of the nodes that a stream's next node depends on. The pointer is valid until
+/// the stream captures something.
 fn last_nodes(stream: usize) -> (*const usize, usize) {
     let found = with_stream(stream, |stream| {
         let last = &stream.capture.as_ref()?.last;
@@ -457,8 +457,8 @@ unsafe fn node_dependencies(node: usize, nodes: *mut usize, count: *mut usize) -
     SUCCESS
 }
 
-/// The form of CUDA 13 has a place for edge data, and the count behind it; in that of CUDA 12 the
-/// count is the third parameter. Dependencies of captured work have no edge data.
+/// In CUDA 13 the third parameter is for edge data and the fourth is the count; in CUDA 12 the third is
+/// the count. Dependencies of captured work have no edge data.
 ///
 /// # Safety
 /// The count is null or valid; `nodes` is null or has room for as many handles.

@@ -1,5 +1,5 @@
-//! Empty nodes in a graph that is being captured, and what comes behind them. PyTorch 2.9 marks with one
-//! where a block of memory was freed.
+//! Empty nodes in a graph that is being captured, and what depends on them. PyTorch 2.9 marks with such a
+//! node where a block of memory was freed.
 
 use std::ffi::{c_int, c_void};
 
@@ -7,7 +7,7 @@ use super::errors::{ILLEGAL_STATE, INVALID_VALUE, SUCCESS, report};
 use super::graph::{self, Node};
 use crate::write_out;
 
-/// Flag of `cudaStreamUpdateCaptureDependencies`: in place of what came before, not beside it.
+/// Flag of `cudaStreamUpdateCaptureDependencies`: replace the dependencies instead of adding to them.
 const SET: u32 = 1;
 
 /// # Safety
@@ -31,8 +31,8 @@ pub unsafe extern "C" fn cudaGraphAddEmptyNode(
     SUCCESS
 }
 
-/// The form of CUDA 13 has a place for edge data, with count and flags behind it; in that of CUDA 12 the
-/// third parameter is the count, and the fourth has the flags.
+/// In CUDA 13 the third parameter is for edge data, followed by count and flags; in CUDA 12 the third
+/// parameter is the count, and the fourth has the flags.
 ///
 /// # Safety
 /// `nodes` has as many handles as the count says.
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn cudaStreamUpdateCaptureDependencies(
     let (count, flags) = if graph::has_edge_data() {
         (fourth, fifth)
     } else {
-        // The upper half of the register that flags are in is not set.
+        // Flags have 32 bits: the upper half of the register is undefined.
         (third, (fourth & 0xffff_ffff) as u32)
     };
     // SAFETY: promised by the caller.
@@ -77,7 +77,7 @@ unsafe fn update(stream: usize, nodes: *const usize, count: usize, flags: u32) -
     let Some(nodes) = (unsafe { handles(nodes, count) }) else {
         return report(INVALID_VALUE);
     };
-    if graph::come_behind(stream, nodes, flags & SET != 0) {
+    if graph::add_dependencies(stream, nodes, flags & SET != 0) {
         SUCCESS
     } else {
         report(ILLEGAL_STATE)

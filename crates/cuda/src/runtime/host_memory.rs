@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use super::errors::{INVALID_VALUE, MEMORY_ALLOCATION, NO_DEVICE, SUCCESS, report};
 use crate::{call_log, clock, notes, state, write_out};
 
-/// By their starts.
+/// All pieces, by start address.
 static PINNED: Mutex<BTreeMap<usize, Pinned>> = Mutex::new(BTreeMap::new());
 
 struct Pinned {
@@ -21,11 +21,11 @@ enum Kind {
     Allocated,
     /// The program's own memory.
     Registered,
-    /// Shared with the card, which takes its pages as it uses them.
+    /// Managed memory, shared with the card.
     Managed,
 }
 
-/// Whether the address lies in pinned or registered host memory.
+/// Whether the address is in pinned or registered host memory.
 pub fn is_pinned(address: usize) -> bool {
     let Ok(pinned) = PINNED.lock() else {
         return false;
@@ -42,7 +42,7 @@ fn remember(start: usize, piece: Pinned) {
     }
 }
 
-/// Whether the address lies in memory that host and card share.
+/// Whether the address is in managed memory.
 pub fn is_managed(address: usize) -> bool {
     let Ok(pinned) = PINNED.lock() else {
         return false;
@@ -52,11 +52,11 @@ pub fn is_managed(address: usize) -> bool {
         .is_some_and(|(&start, piece)| address - start < piece.bytes && piece.kind == Kind::Managed)
 }
 
-/// Less than this is written: giving pages back costs a call of the system.
+/// Smaller pieces are simply overwritten: returning pages costs a system call.
 const LEAST_GIVEN_BACK_BYTES: usize = 1 << 20;
 
-/// Fills pinned memory that was allocated here with zeros by giving its pages back to the system, so that tensors which
-/// a script moves to the host cost no memory there. False where that is not possible: nothing has been changed.
+/// Zeroes pinned memory that was allocated here by returning its pages to the system, so that tensors that a script
+/// moves to the host cost no memory there. False, without any change, if that is not possible.
 ///
 /// # Safety
 /// `start` is valid for writes of `bytes` bytes.
@@ -102,7 +102,7 @@ unsafe fn allocate(pointer: *mut *mut c_void, bytes: usize, kind: Kind) -> c_int
     if pointer.is_null() {
         return report(INVALID_VALUE);
     }
-    // No time passes: loaders pin memory in a thread of their own, whenever the machine lets them.
+    // The virtual clock does not advance: loaders pin memory in their own thread, at arbitrary times.
     // Mapped, not touched: pages that the script never writes cost nothing.
     // SAFETY: a fresh private mapping.
     let start = unsafe {
@@ -141,8 +141,8 @@ pub unsafe extern "C" fn cudaHostAlloc(
     unsafe { allocate(pointer, bytes, Kind::Allocated) }
 }
 
-/// Memory that host and card share lies on the host: how much of it is on the card at a time follows
-/// from what kernels touch, which is not known.
+/// Managed memory is counted on the host: how much of it is on the card at a time depends on what
+/// kernels touch, which is not known.
 ///
 /// # Safety
 /// `pointer` is null or writable.
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn cudaMallocManaged(
     unsafe { allocate(pointer, bytes, Kind::Managed) }
 }
 
-/// Frees managed memory; none if there is none at this address.
+/// Frees managed memory; `None` if there is none at this address.
 pub fn free_managed(pointer: *mut c_void) -> Option<()> {
     let piece = {
         let mut pinned = PINNED.lock().ok()?;

@@ -20,7 +20,7 @@ pub struct Dim3 {
 }
 
 /// Host stubs and the addresses of their names. Torch registers some hundred thousand kernels while
-/// it is loaded, before `main`: appending is all that may happen then.
+/// it is loaded, before `main`, so registering only appends.
 static KERNELS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
 /// The name under which a kernel was registered.
@@ -108,7 +108,7 @@ thread_local! {
     static CONFIGURATIONS: RefCell<Vec<CallConfiguration>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What `kernel<<<grid, block, shared, stream>>>` calls before the stub; 0 means go on.
+/// What `kernel<<<grid, block, shared, stream>>>` calls before the stub; 0 means continue.
 #[unsafe(no_mangle)]
 pub extern "C" fn __cudaPushCallConfiguration(
     grid: Dim3,
@@ -148,8 +148,8 @@ pub unsafe extern "C" fn __cudaPopCallConfiguration(
     SUCCESS
 }
 
-/// Kernels of PyTorch's that do nothing but let time pass (`torch.cuda._sleep`), as far as the
-/// registered kernels were looked through.
+/// PyTorch's kernels that only let time pass (`torch.cuda._sleep`), among the registered kernels that
+/// were searched so far.
 struct Spinning {
     looked_through: usize,
     stubs: Vec<usize>,
@@ -175,7 +175,7 @@ fn is_spinning(stub: *const c_void) -> bool {
     spinning.stubs.contains(&(stub as usize))
 }
 
-/// What a kernel takes.
+/// How long a kernel takes.
 ///
 /// # Safety
 /// `arguments` points to the addresses of the kernel's arguments.
@@ -382,7 +382,7 @@ pub extern "C" fn cudaKernelSetAttributeForDevice(
     }
 }
 
-/// How many blocks of `threads` threads with so much shared memory fit on one multiprocessor.
+/// How many blocks of `threads` threads with `shared_bytes` of shared memory fit on one multiprocessor.
 pub fn occupancy(threads: c_int, shared_bytes: usize) -> Option<c_int> {
     let sheet = state::current_sheet()?;
     let threads = threads.max(1);

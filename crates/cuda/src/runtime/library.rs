@@ -13,7 +13,7 @@ struct Library;
 static LIBRARIES: Handles<Library> = Handles::starting_at(0x1b00_0000);
 static KERNELS: Handles<usize> = Handles::starting_at(0x4e00_0000);
 
-/// Takes in a bundle of device code without looking into it.
+/// Accepts a bundle of device code without looking into it.
 ///
 /// # Safety
 /// `library` is null or writable.
@@ -53,7 +53,7 @@ crate::refused! { "CUDA runtime", NOT_SUPPORTED;
     cudaLibraryGetUnifiedFunction, cudaLibraryGetKernelCount,
 }
 
-/// What a graph keeps alive until it is destroyed.
+/// An object that a graph keeps alive until it is destroyed.
 struct UserObject {
     pointer: usize,
     destroy: unsafe extern "C" fn(*mut c_void),

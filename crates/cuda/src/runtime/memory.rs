@@ -16,7 +16,7 @@ pub fn status_of(error: MemoryError) -> c_int {
     }
 }
 
-/// Answers a call of `function` for `bytes` bytes of the current card with what `allocate` finds.
+/// Answers a call of `function` for `bytes` bytes on the current card with the result of `allocate`.
 ///
 /// # Safety
 /// `pointer` is null or writable.
@@ -74,7 +74,7 @@ pub extern "C" fn cudaFree(pointer: *mut c_void) -> c_int {
         }
         return report(INVALID_VALUE);
     };
-    // Memory is given back when nothing on the card can use it any more.
+    // `cudaFree` waits until nothing on the card can use the memory any more.
     clock::wait_for_device(device);
     clock::allocate();
     match card.memory().free(pointer as u64, card) {

@@ -1,4 +1,4 @@
-//! Streams. What is handed to one is finished in its time (`clock`), though nothing is done.
+//! Streams. Submitted work does nothing but finishes at its time (`clock`).
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -22,9 +22,9 @@ pub struct Stream {
     pub capture: Option<Capture>,
 }
 
-/// Handles 0, 1 and 2 are the default streams that exist without being made.
+/// Handles 0, 1 and 2 are the default streams, which always exist.
 const LAST_DEFAULT_STREAM: usize = 2;
-/// The default stream of each thread; 0 and 1 are the one that all threads share.
+/// The per-thread default stream; 0 and 1 are the one that all threads share.
 const PER_THREAD_STREAM: usize = 2;
 
 /// `cudaStreamNonBlocking`.
@@ -32,7 +32,7 @@ const NON_BLOCKING: u32 = 1;
 
 static STREAMS: Handles<Stream> = Handles::starting_at(0x5100_0000);
 
-/// Runs `action` on a stream that was made. `None` for default streams and unknown handles.
+/// Runs `action` on a created stream. `None` for default streams and unknown handles.
 pub fn with_stream<R>(handle: usize, action: impl FnOnce(&mut Stream) -> R) -> Option<R> {
     if handle <= LAST_DEFAULT_STREAM {
         return None;
@@ -49,7 +49,7 @@ pub fn device_of(handle: usize) -> c_int {
     with_stream(handle, |stream| stream.device).unwrap_or_else(state::current_index)
 }
 
-/// How the clock knows a stream.
+/// A stream's key and order on the timeline.
 pub fn on_timeline(handle: usize) -> (StreamKey, Order) {
     let made = with_stream(handle, |stream| (stream.device, stream.flags));
     let (device, order) = match made {
@@ -58,15 +58,14 @@ pub fn on_timeline(handle: usize) -> (StreamKey, Order) {
         None if handle == PER_THREAD_STREAM => (state::current_index(), Order::Blocking),
         None => (state::current_index(), Order::Legacy),
     };
-    // The two names of the shared default stream are one.
+    // The shared default stream has two handles.
     let handle = if order == Order::Legacy { 0 } else { handle };
     (StreamKey { device, handle }, order)
 }
 
-/// Something was handed to a stream: a capturing one takes it up as a node of its graph, any other
-/// does it in its time.
+/// Submits work to a stream: a capturing one adds it to its graph, any other one executes it.
 pub fn submit(handle: usize, node: Node, duration: Time) {
-    if !graph::take_up(handle, node) {
+    if !graph::capture_work(handle, node) {
         let (key, order) = on_timeline(handle);
         clock::submit(key, order, duration);
     }
@@ -89,26 +88,26 @@ fn is_active(id: u64) -> bool {
     is_active
 }
 
-/// A capture has ended, for all streams that took part in it.
+/// Ends a capture for all streams that took part in it.
 pub fn leave_capture(id: u64) {
     STREAMS.for_each(|stream| {
         stream.capture.take_if(|capture| capture.id == id);
     });
 }
 
-/// When everything that was handed to a stream is finished.
+/// When everything submitted to a stream finishes.
 pub fn end_of(handle: usize) -> Time {
     let (key, order) = on_timeline(handle);
     clock::end_of(key, order)
 }
 
-/// Work that is handed to the stream from now on begins at this time at the earliest.
+/// Work submitted to the stream from now on begins at this time at the earliest.
 pub fn wait_until(handle: usize, time: Time) {
     let (key, order) = on_timeline(handle);
     clock::stream_waits_until(key, order, time);
 }
 
-/// Which calls of other ranks everything that was handed to a stream waits for.
+/// The calls of other ranks that the work submitted to a stream waits for.
 pub fn awaited_by(handle: usize) -> Awaited {
     let (key, order) = on_timeline(handle);
     awaited::of_stream(key, order)
@@ -128,12 +127,12 @@ thread_local! {
     static LIBRARY_STREAM: Cell<usize> = const { Cell::new(0) };
 }
 
-/// PyTorch sets the stream of a library's handle before each use of it, in the thread that uses it.
+/// Remembers the stream of a library's handle. PyTorch sets it before each use, in the thread that uses it.
 pub fn set_library_stream(handle: usize) {
     LIBRARY_STREAM.set(handle);
 }
 
-/// A library of NVIDIA's hands work to the stream that was set for it.
+/// Submits work of an NVIDIA library to the stream that was set for it.
 pub fn submit_library_work(duration: Time) {
     submit(LIBRARY_STREAM.get(), Node::Kernel, duration);
 }
@@ -249,7 +248,7 @@ pub extern "C" fn cudaStreamWaitEvent(stream: usize, event: usize, flags: u32) -
     let capture = recorded.capture.filter(|capture| is_active(capture.id));
     match (capture, capture_on(stream)) {
         (_, Some(_)) if flags & EXTERNAL != 0 => {
-            graph::take_up(stream, Node::EventWait);
+            graph::capture_work(stream, Node::EventWait);
         }
         (Some(capture), None) => {
             with_stream(stream, |stream| stream.capture = Some(capture.joined()));

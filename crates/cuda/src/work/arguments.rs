@@ -1,8 +1,8 @@
 //! Addresses on the card among a kernel's arguments.
 //!
-//! A launch is given where each argument lies, but neither how many there are nor how long they are. The
-//! number comes from the kernel's name, which in C++ has the types. A structure is looked through up to
-//! where the next argument lies, and at most for as long as structures of PyTorch's are.
+//! A launch gets the address of each argument, but neither their number nor their lengths. The number
+//! follows from the kernel's name, which in C++ contains the types. A structure is searched up to the next
+//! argument, but not beyond the size of PyTorch's largest structures.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -11,7 +11,7 @@ use std::ffi::c_void;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Pointer,
-    /// So many addresses in a row.
+    /// This many addresses in a row.
     Pointers(usize),
     /// A number, which is no address.
     Scalar,
@@ -20,7 +20,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Of a parameter's type as a demangler writes it.
+    /// The shape of a parameter, from its type as a demangler writes it.
     pub fn of(parameter: &str) -> Self {
         let parameter = parameter.trim();
         let plain = parameter.trim_end_matches("const").trim_end();
@@ -30,7 +30,7 @@ impl Shape {
         if let Some(count) = array_of_pointers(plain) {
             return Self::Pointers(count);
         }
-        // The last one only has addresses while a graph is captured.
+        // The last one contains addresses only while a graph is captured.
         const SCALARS: [&str; 17] = [
             "bool",
             "char",
@@ -86,7 +86,7 @@ impl<'a> Arguments<'a> {
         unsafe { self.places.add(index).read_unaligned() as usize }
     }
 
-    /// The number that an argument begins with.
+    /// The integer at the start of an argument.
     pub fn int(&self, index: usize) -> Option<i32> {
         self.shapes.get(index)?;
         let place = self.place(index) as *const i32;
@@ -94,7 +94,7 @@ impl<'a> Arguments<'a> {
         (!place.is_null()).then(|| unsafe { place.read_unaligned() })
     }
 
-    /// The words of an argument, up to so many bytes.
+    /// The words of an argument, up to `most_bytes`.
     pub fn words(&self, index: usize, most_bytes: usize) -> Vec<u64> {
         let bytes = match self.shapes.get(index) {
             None | Some(Shape::Scalar) => 0,
@@ -128,8 +128,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// How many bytes can be read from an address at which something lies: to the end of the thread's stack,
-/// or of the page.
+/// How many bytes can be read safely from a valid address: to the end of the thread's stack or of the page.
 fn readable_from(place: usize) -> usize {
     const PAGE_BYTES: usize = 4096;
     let (begin, end) = stack();
@@ -140,7 +139,7 @@ fn readable_from(place: usize) -> usize {
     }
 }
 
-/// Where the calling thread's stack lies.
+/// The address range of the calling thread's stack.
 fn stack() -> (usize, usize) {
     thread_local! {
         static STACK: Cell<Option<(usize, usize)>> = const { Cell::new(None) };

@@ -1,14 +1,14 @@
-//! Attention in one kernel: its sizes stand in the structure that the kernel is given.
+//! Fused attention kernels: their sizes are in the structure that the kernel gets.
 //!
-//! The structures differ between releases in the addresses before the sizes, so the sizes are found by
-//! what they look like. Heads and samples are the last two dimensions of the grid in both families.
+//! The number of addresses before the sizes differs between releases, so the sizes are recognised by
+//! their pattern. In both families, heads and samples are the last two dimensions of the grid.
 
 use ghostgpu_cost::{Operation, Pass, Precision};
 
-/// The structures of both families have their sizes within so many bytes.
+/// The structures of both families have their sizes within this many bytes.
 pub const MOST_BYTES: usize = 640;
 
-/// What an attention kernel does; none if it only prepares or ends the work of another.
+/// The operation of an attention kernel; `None` if it only prepares or finishes the work of another.
 pub fn operation(name: &str, signature: &str, words: &[u64], heads: u64) -> Option<Operation> {
     let numbers: Vec<u32> = words
         .iter()
@@ -47,8 +47,8 @@ struct Sizes {
 const LONGEST_SEQUENCE: u32 = 1 << 24;
 
 /// PyTorch's memory-efficient attention (`mem_eff_attention/kernel_forward.h`, `kernel_backward.h`): the
-/// scale, the widths of a head of queries and of values, how many queries and keys there are; in
-/// forward passes a place that the kernel fills itself, in backward ones the heads; the kind of mask.
+/// scale, the head widths of queries and values, the numbers of queries and keys; then a field that the
+/// kernel fills itself (forward) or the number of heads (backward); the kind of mask.
 fn memory_efficient(numbers: &[u32]) -> Option<Sizes> {
     let found = numbers.windows(7).find(|window| {
         (1e-3..=1.0).contains(&f32::from_bits(window[0]))
@@ -87,7 +87,7 @@ fn flash(signature: &str, numbers: &[u32]) -> Option<Sizes> {
     })
 }
 
-/// The second of the switches that follow a kernel's traits: dropout, causal, …
+/// Whether a FlashAttention kernel is causal: the second flag after its traits (dropout, causal, …).
 fn is_causal_flash(signature: &str) -> Option<bool> {
     let traits = signature.find("_kernel_traits<")?;
     let mut depth = 0;

@@ -23,7 +23,7 @@ pub fn note_freed(address: u64) {
     }
 }
 
-/// For each value what lies from it to the end of its block; none if it is no address in any block.
+/// For each value, the bytes from it to the end of its block; `None` if it is not an address in a block.
 pub fn sizes_of(values: &[u64]) -> Vec<Option<u64>> {
     let blocks = blocks();
     let (Some((&first, _)), Some((&last, &last_bytes))) =

@@ -1,4 +1,4 @@
-//! Who hands in work, as far as that decides how long the host takes to come to the next call.
+//! Who submits work, as far as it decides how long the host takes until its next call.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -8,12 +8,12 @@ use crate::real_library;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// Python, and autograd writes down what it does.
+    /// Python, while autograd records a graph.
     Graph,
-    /// The same in a thread of autograd's: a backward pass repeats a part of a forward pass.
+    /// The same in an autograd thread: a backward pass recomputes a part of a forward pass.
     Repetition,
     NoGraph,
-    /// A thread of autograd's.
+    /// An autograd thread.
     Backward,
 }
 

@@ -1,4 +1,4 @@
-//! What an operation graph of cuDNN's does: a convolution, attention, or something else.
+//! What a cuDNN operation graph does: a convolution, attention, or something else.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -16,8 +16,8 @@ pub fn execute(graph: &Arc<Node>) {
     }
 }
 
-/// Plans are made once and executed often. A graph that is kept here cannot have its address taken by
-/// another one.
+/// Cached, because plans are made once and executed often. Graphs in the cache are kept alive, so that no
+/// other graph gets their address.
 fn known_operation(graph: &Arc<Node>) -> Operation {
     type Known = HashMap<usize, (Arc<Node>, Operation)>;
     static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
@@ -32,7 +32,7 @@ fn known_operation(graph: &Arc<Node>) -> Operation {
 /// `cudnnBackendDescriptorType_t` and attributes that only matter here.
 const POINTWISE: i32 = 0;
 const POINTWISE_MODE: i32 = 0;
-/// `CUDNN_POINTWISE_GEN_INDEX`: masks that follow from positions are made of it.
+/// `CUDNN_POINTWISE_GEN_INDEX`, which masks that depend on positions (causal ones) are made with.
 const MODE_INDEX: i64 = 501;
 const MATMUL: i32 = 19;
 const MATMUL_A: i32 = 1520;
@@ -58,8 +58,8 @@ fn convolution(node: &Node) -> Option<Operation> {
         _ => return None,
     };
     let tensor = |place: i32| nodes(node, first + place).first();
-    // Filters, what is convolved, and the result, or the gradients of them. Both forms of
-    // backward passes have the gradient of the result last or second.
+    // Filter, input and result, or their gradients. In both forms of backward passes the gradient of the
+    // result is last or second.
     let (w, x, y) = (tensor(0)?, tensor(1)?, tensor(2)?);
     let size = |value: &i64| value.unsigned_abs();
     let (filters, rest) = w.numbers(attribute::TENSOR_DIMENSIONS).split_first()?;
@@ -155,7 +155,7 @@ fn bytes(tensor: &Node) -> u64 {
         })
 }
 
-/// Of all tensors that lie in memory, each once.
+/// The bytes of all tensors in memory, each counted once.
 fn tensor_bytes(graph: &Node) -> u64 {
     fn collect(node: &Node, found: &mut BTreeMap<i64, u64>) {
         if node.kind == kind::TENSOR {

@@ -1,4 +1,4 @@
-//! Kernels by their names: how their arguments lie, and how much of the memory behind them they move.
+//! What a kernel's name says about it: the layout of its arguments, and how much memory it moves.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -30,9 +30,9 @@ enum Kind {
     },
     /// Many tensors at once.
     ManyTensors,
-    /// Picks rows of a tensor: of the largest one only as much as there is of the others.
+    /// Picks rows of a tensor: of the largest tensor, it moves only as much as of the others.
     Picking,
-    /// Reads what the first address points to and writes to the second; others are not always set.
+    /// Reads from the first address and writes to the second; others are not always set.
     Reduction,
     /// Copies any number of tensors into the one that the first argument points to.
     Joining,
@@ -40,8 +40,8 @@ enum Kind {
     Other,
 }
 
-/// Structures of PyTorch's have their addresses within so many bytes: two `OffsetCalculator`s of 25 dimensions can
-/// come before them.
+/// PyTorch's structures have their addresses within this many bytes: two `OffsetCalculator`s of 25 dimensions can
+/// come first.
 const MOST_STRUCTURE_BYTES: usize = 1280;
 
 /// # Safety
@@ -80,10 +80,10 @@ fn record(facts: &Facts, bytes: u64) {
     });
 }
 
-/// The memory behind each address that a kernel is given.
+/// The bytes behind each address that a kernel gets.
 ///
-/// Arrays of addresses have all of an elementwise kernel's operands, so nothing else counts beside one. In a
-/// structure the addresses lie in a row, and what lies behind it is not part of it.
+/// An array of addresses has all operands of an elementwise kernel, so nothing else counts. In a structure the addresses
+/// are in a row, and what follows them does not belong to them.
 fn operand_sizes(arguments: &Arguments) -> Vec<u64> {
     let shapes = arguments.shapes();
     let has_array = shapes
@@ -99,8 +99,8 @@ fn operand_sizes(arguments: &Arguments) -> Vec<u64> {
     (0..shapes.len()).flat_map(of).collect()
 }
 
-/// The structure of a reduction (`Reduce.cuh`) has its addresses behind two `OffsetCalculator`s, which are only
-/// filled as far as a tensor has dimensions: what lies in the rest of them is left from somebody else.
+/// The structure of a reduction (`Reduce.cuh`) has its addresses after two `OffsetCalculator`s. Those are filled only up
+/// to the tensor's number of dimensions; the rest is uninitialised.
 fn reduction_sizes(words: &[u64]) -> Vec<u64> {
     const CALCULATORS_END: usize = 960 / 8;
     sizes_in_a_row(words.get(CALCULATORS_END..).unwrap_or_default())
@@ -110,9 +110,9 @@ fn known_sizes(words: &[u64]) -> Vec<u64> {
     blocks::sizes_of(words).into_iter().flatten().collect()
 }
 
-/// The memory behind the first addresses in a structure, up to a word that is none and not null.
+/// The bytes behind the first addresses in a structure, up to a word that is neither an address nor null.
 fn sizes_in_a_row(words: &[u64]) -> Vec<u64> {
-    // Tensors and all but the oddest views of them begin at such addresses; a word that only looks like one does not.
+    // Tensors and nearly all views begin at such addresses; a word that only looks like an address rarely does.
     const ALIGNMENT: u64 = 16;
     let mut sizes = blocks::sizes_of(words);
     for (size, word) in sizes.iter_mut().zip(words) {
@@ -127,7 +127,7 @@ fn sizes_in_a_row(words: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-/// What a kernel moves that was given memory of these sizes.
+/// How many bytes a kernel moves whose operands have these sizes.
 fn moved_bytes(kind: Kind, sizes: &[u64], first_number: Option<i32>) -> u64 {
     match kind {
         Kind::Elementwise {
@@ -158,7 +158,7 @@ fn facts(stub: *const c_void) -> Arc<Facts> {
     Arc::clone(facts)
 }
 
-/// A C++ name as people write it, by the C++ library that PyTorch has loaded; the name itself without.
+/// The demangled C++ name, from the C++ library that PyTorch has loaded; without one, the name itself.
 fn demangled(name: &str) -> String {
     type Demangle =
         unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;
@@ -224,7 +224,7 @@ fn kind(name: &str, signature: &str) -> Kind {
     } else if PICKING.iter().any(|part| name.contains(part)) {
         Kind::Picking
     } else if name.contains("elementwise_kernel") {
-        // Of kernels that convert, the name has one of the types only.
+        // The name of a converting kernel has only one of its types.
         let largest_element_bytes = if !has("WithCast") && (has("Half") || has("BFloat16")) {
             if has("float") { 4 } else { 2 }
         } else if has("float") && !has("WithCast") {
@@ -240,7 +240,7 @@ fn kind(name: &str, signature: &str) -> Kind {
     }
 }
 
-/// What stands before a function's parameters, and they.
+/// The part of a signature before its parameters, and the parameters.
 fn split_signature(signature: &str) -> (&str, &str) {
     let Some(end) = signature.rfind(')') else {
         return (signature, "");

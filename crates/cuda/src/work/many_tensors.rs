@@ -1,10 +1,10 @@
-//! Kernels of PyTorch's that go through many tensors at once (`MultiTensorApply.cuh`), as optimizers do.
+//! PyTorch's kernels that process many tensors at once (`MultiTensorApply.cuh`), as optimizers do.
 //!
-//! They are given one structure: for each of some lists the addresses of its tensors, the number of elements of
-//! each tensor, maybe a scalar or an address for each, and for each block of threads which part of
-//! which tensor is its own.
+//! They get one structure: for each of several lists the addresses of its tensors, the number of elements of
+//! each tensor, perhaps a scalar or an address for each, and for each block of threads which part of which
+//! tensor it processes.
 
-/// The whole that a kernel can be given.
+/// The largest total size of a kernel's arguments.
 pub const MOST_BYTES: usize = 4096;
 
 /// Elements that a block of threads goes through.

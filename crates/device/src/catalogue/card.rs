@@ -6,12 +6,12 @@ use crate::{Architecture, Capability, DeviceSheet, PciAddress};
 /// Where a group of facts comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Provenance {
-    /// Software read it on a real card of this name: ours, or a log that somebody published.
+    /// Software read it on a real card of this name: on ours, or in a published log.
     Measured,
     /// It is in a data sheet, a public table or another project's documentation.
     Published,
     /// Computed by a rule that was fitted to readings from other cards, or estimated without a
-    /// source at hand.
+    /// source.
     Derived,
 }
 
@@ -31,7 +31,7 @@ impl std::fmt::Display for Provenance {
     }
 }
 
-/// The kind of a card's memory, as far as that decides how much of it a program gets.
+/// The kind of a card's memory, as far as it affects how much of it a program gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
     Gddr,
@@ -46,7 +46,7 @@ pub enum MemoryKind {
 pub struct Card {
     /// Our own name for it, unique in the catalogue ("RTX 3060 12GB").
     pub name: &'static str,
-    /// What CUDA answers when asked for the name; several cards can share one.
+    /// The name that CUDA reports; several cards can share one.
     pub driver_name: &'static str,
     /// What people type, the shortest first.
     pub aliases: Vec<&'static str>,
@@ -68,23 +68,23 @@ pub struct Card {
     pub memory_bus_bits: u32,
     /// The vendor's PCI device number; 0 when not known.
     pub pci_device_number: u32,
-    /// Of capability, multiprocessors, cache, clocks and bus.
+    /// Provenance of capability, multiprocessors, cache, clocks and bus.
     pub properties_provenance: Provenance,
     /// Memory that a bare CUDA context takes.
     pub context_bytes: u64,
-    /// Of [`Self::context_bytes`]. What libraries add to it was read on an H200, and scaled to other cards
+    /// Provenance of [`Self::context_bytes`]. What libraries add was read on an H200 and is scaled to other cards
     /// by the rules in `derive.rs`.
     pub overhead_provenance: Provenance,
     /// One remark for whoever chose this card ("`a100` means the 40 GB card; …").
     pub note: Option<&'static str>,
 }
 
-/// How far a card may be off what is known of it.
+/// How far a real card may be off from its sheet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uncertainty {
-    /// So much less may be left for a program than its sheet says.
+    /// How much less memory a program may get than the sheet says.
     pub bytes: u64,
-    /// What was not read on such a card, in a few words.
+    /// What was not measured on such a card, in a few words.
     pub because: String,
 }
 
@@ -140,7 +140,7 @@ impl Card {
         }
     }
 
-    /// How far this card may be off its sheet; none where everything that counts was read on one.
+    /// How far this card may be off from its sheet; `None` if everything that matters was measured on one.
     pub fn uncertainty(&self) -> Option<Uncertainty> {
         let memory = match self.memory_provenance {
             Provenance::Derived => {
@@ -151,7 +151,7 @@ impl Card {
         in_words(memory.into_iter().chain(self.uncertain_overhead()))
     }
 
-    /// The same where the amount of memory is given (`--memory 11GiB`).
+    /// The same if the amount of memory is given (`--memory 11GiB`), so that only the overhead is uncertain.
     pub fn uncertainty_of_overhead(&self) -> Option<Uncertainty> {
         in_words(self.uncertain_overhead())
     }
@@ -164,14 +164,14 @@ impl Card {
             Provenance::Derived => Some(derive::uncertain_derived_context_bytes(bytes)),
         };
         let context = context.map(|bytes| (bytes, "CUDA context"));
-        // The libraries were measured where the context was.
+        // If the context was measured on the card, so were the libraries.
         let libraries = context.map(|_| (derive::uncertain_library_bytes(), "libraries"));
         context.into_iter().chain(libraries)
     }
 
-    /// Sentences that an answer about this card rests on: what was not read on a real one.
+    /// Sentences about what an answer for this card assumes because it was not measured on a real one.
     ///
-    /// Without full stops, since they go into a list.
+    /// They have no full stops, because they go into a list.
     pub fn assumptions(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         if self.memory_provenance == Provenance::Derived {

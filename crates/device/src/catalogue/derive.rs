@@ -1,4 +1,4 @@
-//! Rules for what nobody has read off a card: its reported memory, and what a context takes.
+//! Rules for figures that were not measured on a card: its reported memory, and what a context takes.
 //!
 //! Both rules are fitted to the readings in `cards.txt` and lean to the pessimistic side: a job
 //! that fits on the derived card fits on the real one. The tests below compare them with every reading we
@@ -12,9 +12,9 @@ const GIB: u64 = 1 << 30;
 
 /// What CUDA would report as the memory of a board, after the driver has taken its part.
 ///
-/// Of what is [usable](usable_bytes) the driver keeps a fixed part and a part that grows with the board
-/// (page tables, for one); how much depends on the generation, and recent drivers keep more: where
-/// only an old reading exists it can lie 5 % above this rule.
+/// Of the [usable](usable_bytes) memory the driver keeps a fixed part and a part that grows with the board
+/// (page tables, for example). How much depends on the generation, and recent drivers keep more: an old
+/// reading can be 5 % above this rule.
 pub(super) fn total_bytes(
     capability: Capability,
     board_gib: u32,
@@ -50,12 +50,12 @@ pub(super) fn usable_bytes(
     }
 }
 
-/// What a CUDA context takes on a card where nobody measured it.
+/// What a CUDA context takes on a card where it was not measured.
 ///
 /// A context holds local memory for every thread that can be resident, so it grows with the number
-/// of multiprocessors. The constants are fitted to what people read on other cards before the first kernel ran
-/// (`ground_truth/published/outside_pytorch.csv`): 13 readings from a T4 to an H200 lie within 5 % of this, once their
-/// own rounding is allowed for.
+/// of multiprocessors. The constants are fitted to published readings from other cards before the first kernel ran
+/// (`ground_truth/published/outside_pytorch.csv`): 13 readings from a T4 to an H200 are within 5 % of this, apart from
+/// their own rounding.
 pub(super) fn context_bytes(architecture: &Architecture, multiprocessors: u32) -> u64 {
     let threads = resident_threads(architecture, multiprocessors);
     (CONTEXT_FIXED_BYTES + threads * CONTEXT_BYTES_PER_THREAD).next_multiple_of(PAGE_BYTES)
@@ -65,9 +65,9 @@ const CONTEXT_FIXED_BYTES: u64 = 35 * MIB;
 const CONTEXT_BYTES_PER_THREAD: u64 = 1_884;
 
 /// How much larger the local memory of a thread becomes when the first kernel is launched. On an H200 that takes
-/// 96,468,992 bytes, whichever kernel it is, and those that follow take nothing: the driver replaces the context's
-/// local memory by a larger piece (see `driver_addresses`). So this is not the size of code, and it goes with the
-/// number of threads: 76 MiB on an A100, 16 on an RTX 3060.
+/// 96,468,992 bytes, whichever kernel it is, and later kernels take nothing: the driver replaces the context's
+/// local memory by a larger piece (see `driver_addresses`). So this is not code size, and it is proportional to the
+/// number of threads: 76 MiB on an A100, 16 MiB on an RTX 3060.
 const FIRST_KERNEL_BYTES_PER_THREAD: u64 = 353;
 
 fn resident_threads(architecture: &Architecture, multiprocessors: u32) -> u64 {
@@ -87,9 +87,9 @@ fn blas_handle_bytes(capability: Capability) -> u64 {
 
 /// The overhead of a card whose context takes `context_bytes`.
 ///
-/// What happens when was read on an H200 (driver 580, torch 2.11.0) by `ground_truth/harness/probe_card.py`, which makes
-/// one thing after the other happen in a fresh process, and how much of it depends on the card follows from readings
-/// of others (`ground_truth/published`).
+/// When memory is taken was measured on an H200 (driver 580, torch 2.11.0) by `ground_truth/harness/probe_card.py`,
+/// which triggers one event after the other in a fresh process. How much of it depends on the card follows from
+/// published readings from other cards (`ground_truth/published`).
 pub(super) fn overhead(
     architecture: &Architecture,
     multiprocessors: u32,
@@ -105,7 +105,7 @@ pub(super) fn overhead(
         blas_code_bytes: 2 * MIB,
         dnn_handle_bytes: 8 * MIB,
         dnn_code_bytes: 4 * MIB,
-        // cuSOLVER makes a cuBLAS handle of its own.
+        // cuSOLVER creates its own cuBLAS handle.
         solver_bytes: 34 * MIB + blas_handle_bytes,
         transform_bytes: 8 * MIB,
         // PyTorch creates 128 streams when it needs the first one; together they took 70 MiB.
@@ -113,8 +113,8 @@ pub(super) fn overhead(
     }
 }
 
-/// How far derived memory may be off. The rule leans to the safe side by up to 5 %; a driver that keeps more for
-/// itself than those in the readings is not ruled out by that.
+/// How far derived memory may be off. The rule errs on the safe side by up to 5 %, but a driver may keep more for
+/// itself than those in the readings.
 pub(super) fn uncertain_memory_bytes(total_bytes: u64) -> u64 {
     total_bytes / 100
 }
@@ -124,13 +124,13 @@ pub(super) fn uncertain_derived_context_bytes(context_bytes: u64) -> u64 {
     context_bytes / 20
 }
 
-/// How far a published context may be off: it was read with another driver, and those differ by as much.
+/// How far a published context may be off: it was read with another driver, and drivers differ by this much.
 pub(super) fn uncertain_published_context_bytes(context_bytes: u64) -> u64 {
     context_bytes / 20
 }
 
-/// How far the libraries' part may be off on a card other than the one it was read on. After a training's first steps
-/// the readings lie up to 30 MiB from the rule, whatever the size of the card.
+/// How far the libraries' part may be off on another card than the one it was measured on. After a training's first
+/// steps, readings are up to 30 MiB off from the rule, whatever the size of the card.
 pub(super) fn uncertain_library_bytes() -> u64 {
     30 * MIB
 }

@@ -15,8 +15,7 @@ use crate::lookup::{LookupError, NameIndex};
 const TABLE: &str = include_str!("cards.txt");
 
 static BUILTIN: LazyLock<Catalogue> = LazyLock::new(|| {
-    // The table is part of the program and every test run reads it, so a failure here can only be
-    // seen by whoever is editing it.
+    // The table is built in and every test run parses it, so this can only fail while editing it.
     Catalogue::new(parse::parse(TABLE).unwrap_or_else(|error| panic!("{error}")))
 });
 

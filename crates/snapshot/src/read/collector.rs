@@ -88,7 +88,7 @@ impl Taker for Collector {
 
     #[inline]
     fn dictionary(&mut self, heap: &mut Heap, place: Place<'_>, items: &[Value]) -> Take {
-        // The list stands below the entry, or below those of its entries that were taken already.
+        // On the stack, the list is below the entry, or below those of its entries that were already taken.
         let mut at = place.stack.len();
         let list = loop {
             let Some(below) = at.checked_sub(1) else {

@@ -1,8 +1,8 @@
 //! Frames, stacks, pools and texts of a pickle's heap, turned into this crate's handles once each.
 //!
-//! What was drawn from a node is pinned to it as a tag: a frame that stands in a million stacks is
-//! looked at once. PyTorch writes a new list of frames for every allocation; while the file streams by,
-//! equal ones are replaced by the first, so that millions of lists need the room of a few thousand.
+//! The handle of a node is attached to it as a tag, so a frame that is in a million stacks is read only
+//! once. PyTorch writes a new list of frames for every allocation; while the file is streamed, equal
+//! lists are replaced by the first, so that millions of lists take the space of a few thousand.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub(super) enum TagKind {
     Pool = 3 << 29,
     /// A list whose items are taken while the file streams by.
     Target = 4 << 29,
-    /// A list that was looked at, and whose items are not taken.
+    /// A list that was read, and whose items are not taken.
     Plain = 5 << 29,
 }
 
@@ -126,8 +126,8 @@ impl Interner {
         }
         let stack = self.stacks.intern_stack(&self.frames);
         if is_odd {
-            // Looked at again wherever it is met: how often that is does not depend on which lists the
-            // machine has made one.
+            // Frozen, so that it is read again at every occurrence: the number of warnings must not depend
+            // on which lists were merged.
             heap.freeze(list);
             return stack;
         }
@@ -223,7 +223,7 @@ impl Interner {
             {
                 let pool = PoolId(first, second);
                 let known = self.nodes_of_pools.get(&pool).copied();
-                // `True` is read as 1, and is something else to whoever reads it as something else.
+                // `True` reads as 1 here but not elsewhere, so the items must be the same too.
                 let known = known.filter(|(first, _)| {
                     let first = Value::Node(*first);
                     heap.tuple(first).or_else(|| heap.list(first)) == items

@@ -1,7 +1,7 @@
-//! Lists that are read for what is in them.
+//! Lists whose items are read.
 //!
-//! After streaming, two kinds of lists do not show what the file has put into them: those whose entries
-//! were taken, and those that stand for lists that were read as the same stack or pool.
+//! After streaming, two kinds of lists do not have the items that the file has put into them: those whose
+//! entries were taken, and those that replace lists that were read as the same stack or pool.
 
 use ghostgpu_pickle::{Heap, Value};
 

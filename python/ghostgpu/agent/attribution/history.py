@@ -10,7 +10,7 @@ from ..own_frames import OwnFrames
 
 
 class History:
-    """Has PyTorch record, and writes down what it recorded."""
+    """Makes PyTorch record its history, and writes it to a file."""
 
     def __init__(self, torch: Any, own_frames: OwnFrames) -> None:
         self._torch = torch
@@ -18,19 +18,19 @@ class History:
 
     def start(self) -> None:
         """Record from now on; raises RuntimeError for an allocator that keeps no history."""
-        # Stacks of Python alone: those of C++ would take milliseconds each to put into words.
+        # Python stacks only: symbolising a C++ stack takes milliseconds.
         self._torch.cuda.memory._record_memory_history(
             "all", context="alloc", stacks="python", max_entries=sys.maxsize
         )
 
     def write(self, path: str) -> None:
         """Write the history so far to a file."""
-        # The public function takes what this one expects of each release.
+        # Not `torch._C._cuda_memorySnapshot`, whose arguments differ between releases.
         with self._own_frames.kept():
             snapshot = self._torch.cuda.memory._snapshot()
         with open(path, "wb") as file:
             pickle.dump(snapshot, file, protocol=4)
 
     def stop(self) -> None:
-        """Record no longer, and let go of what was recorded."""
+        """Stop recording and free what was recorded."""
         self._torch.cuda.memory._record_memory_history(None)

@@ -1,7 +1,7 @@
 """Which variable keeps memory from step to step: a list that grows, a sum with its whole graph.
 
-Looked at are the variables of the script's own functions and modules, and the attributes of the
-objects in them. Nothing else is followed: what is kept further away has no short name anyhow.
+Searched are the variables of the script's own functions and modules, and the attributes of the
+objects in them. The search goes no further: anything deeper has no short name to report.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from ..stacks import is_user_code
 _COLLECTIONS = (list, tuple, set, deque, dict)
 
 _FEWEST = 2
-"""A collection of fewer tensors is no history."""
+"""A collection of fewer tensors does not accumulate results of several steps."""
 
 _MOST = 100_000
 
 _DEEPEST = 8
-"""Collections in collections are followed so far: a chain of pairs is as deep as it has steps."""
+"""How deep nested collections are followed: a chain of pairs is as deep as there were steps."""
 
 _ADDING = (
     r"\s*(\.(append|appendleft|extend|insert|add|update|setdefault)\s*\(|\[[^]]*\]\s*=[^=]|\+=)"
 )
-"""What adds to a variable, behind its name."""
+"""Matches what follows a variable's name where something is added to it."""
 
 
 def kept_by_variables(torch: Any, frame: FrameType | None) -> Iterator[tuple[str, list[Any]]]:
-    """Where tensors are kept, in words, with the tensors: in the variables of a frame and above."""
+    """Variables of `frame` and its callers that keep tensors: a description, and the tensors."""
     seen: set[int] = set()
     for file, name, value in _variables(frame):
         for full_name, each in _with_attributes(torch, name, value):
             if id(each) in seen:
                 continue
             if isinstance(each, torch.Tensor):
-                # By itself it is one tensor; with a graph it may keep all steps before it.
+                # Without a graph it is just one tensor; with one it may keep all earlier steps.
                 kind, tensors = "", [each] if each.grad_fn is not None else []
             elif isinstance(each, _COLLECTIONS):
                 kind, tensors = f", a {type(each).__name__}", list(_tensors_in(torch, each))
@@ -62,8 +62,8 @@ def _variables(frame: FrameType | None) -> Iterator[tuple[str, str, Any]]:
         if is_user_code(file):
             values = frame.f_locals
             found = list(values.items())
-            # Before Python 3.13 this is a copy that stays with the frame, and would keep what the
-            # script lets go of. At the top of a module it is the module's own.
+            # Before Python 3.13, a function's `f_locals` is a copy cached on the frame, which would
+            # keep alive what the script drops. At module level it is the module's own dictionary.
             if frame.f_code.co_flags & inspect.CO_OPTIMIZED and type(values) is dict:
                 values.clear()
             for name, value in found:
@@ -79,11 +79,11 @@ def _variables(frame: FrameType | None) -> Iterator[tuple[str, str, Any]]:
 
 def _with_attributes(torch: Any, name: str, value: Any) -> Iterator[tuple[str, Any]]:
     yield name, value
-    # Parameters and buffers of models have owners of their own; but a model may keep results, too.
+    # A model's parameters and buffers are reported elsewhere, but it may also keep results.
     if isinstance(value, (torch.Tensor, type, ModuleType)):
         return
     if isinstance(value, torch.nn.Module):
-        # What PyTorch itself keeps in a module begins with an underscore.
+        # PyTorch's own attributes of a module begin with an underscore.
         attributes = [each for each in vars(value).items() if not each[0].startswith("_")]
     elif _is_users_object(value):
         attributes = list(vars(value).items())
@@ -110,7 +110,7 @@ def _tensors_in(torch: Any, values: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _elements(value: Any) -> list[Any]:
-    """What a collection holds, or a function in its defaults and the variables around it."""
+    """The elements of a collection, or a function's bound arguments, defaults and closure."""
     if isinstance(value, dict):
         return list(value.values())
     if isinstance(value, _COLLECTIONS):

@@ -1,6 +1,6 @@
-"""The memory log as the agent writes to it: functions of the stand-in library.
+"""How the agent writes to the memory log: through functions of the stand-in library.
 
-What the entries mean is in `crates/session/src/memory_log.rs`.
+`crates/session/src/memory_log.rs` defines the entries.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class MemoryLog:
-    """One process's log."""
+    """The memory log of this process."""
 
     def __init__(self) -> None:
         library = ctypes.CDLL(None)
@@ -44,13 +44,13 @@ class MemoryLog:
         self.is_on = False
 
     def start(self, path: str) -> None:
-        """Begin the log; raises OSError if its file cannot be made."""
+        """Begin the log; raises OSError if its file cannot be created."""
         if self._start(os.fsencode(path)) != 0:
             raise OSError(f"cannot write {path}")
         self.is_on = True
 
     def flush(self) -> None:
-        """Bring the log up to date on disk."""
+        """Write everything logged so far to disk."""
         self._flush()
 
     def stop(self) -> None:
@@ -86,7 +86,7 @@ class MemoryLog:
         self._note_output(number, size_bytes)
 
     def module_cell(self) -> Any:
-        """Where the calling thread's module is written, as an integer in memory."""
+        """The calling thread's cell, in which the number of the running module is written."""
         return ctypes.c_uint32.from_address(self._cell())
 
     def _number_of(self, text: str) -> int:

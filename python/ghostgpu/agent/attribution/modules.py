@@ -1,7 +1,7 @@
 """Which module runs: wraps the call of every `torch.nn.Module`.
 
-Modules are named when the model they belong to is first called, by their paths in it. The number of
-the running module is written into a cell of the calling thread, where the stand-in library reads it
+Modules are named by their paths in their model when that model is first called. The number of the
+running module is written into a cell of the calling thread, where the stand-in library reads it
 at each allocation.
 """
 
@@ -27,7 +27,7 @@ class Modules:
         # By the module's address; the weak reference removes the entry with its module.
         self._numbers: dict[int, tuple[Any, int]] = {}
         self._next_number = itertools.count(1)
-        # What stands before the names of each model's parts.
+        # The prefix of the names of each model's parts.
         self._prefixes: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._paths: set[str] = set()
         # The largest output of each module so far.
@@ -54,7 +54,7 @@ class Modules:
             if outer == 0:
                 begin(module, arguments, options)
             entry = numbers.get(id(module))
-            cell.value = entry[1] if entry is not None else self._number_of_stranger(module)
+            cell.value = entry[1] if entry is not None else self._number_of_unnamed(module)
             try:
                 result = original(module, *arguments, **options)
                 if type(result) is tensor_type:
@@ -124,8 +124,8 @@ class Modules:
             candidate = f"{name}#{count}"
         return candidate
 
-    def _number_of_stranger(self, module: Any) -> int:
-        """A module that was not there when its model was named."""
+    def _number_of_unnamed(self, module: Any) -> int:
+        """Number a module that was not part of a model when that model was named."""
         return self._add(module, f"[{type(module).__name__}]")
 
     def _add(self, module: Any, path: str) -> int:
@@ -141,10 +141,10 @@ class Modules:
 
 
 def address_of(tensor: Any) -> int:
-    """Where a tensor's storage begins on the card; 0 if it has none there."""
+    """The address of a tensor's storage on the card; 0 if it has none there."""
     if not tensor.is_cuda:
         return 0
-    # A tensor that is spread over ranks (`DTensor`) has no memory but its part on this one.
+    # Of a tensor that is sharded over ranks (`DTensor`), this process holds only its own part.
     tensor = getattr(tensor, "_local_tensor", tensor)
     try:
         return int(tensor.untyped_storage().data_ptr())

@@ -1,10 +1,10 @@
-"""Has PyTorch's profiler announce every operator, to the stand-in library, which listens.
+"""Makes PyTorch's profiler announce every operator to the stand-in library.
 
-It does so in the mode that was made for NVIDIA's tools: a range with the operator's name around
-each. A script that starts a profiler of its own has precedence: only one can be on.
+It runs in the mode made for NVIDIA's tools, which puts an NVTX range with the operator's name
+around each. If the script starts a profiler of its own, ours gives way: only one can be on.
 
-The profiler announces what the thread does that started it, and the backward passes of that thread.
-Other threads start it for themselves while they run a model, as those of `DataParallel` do.
+The profiler announces the operators of the thread that started it, and of that thread's backward
+passes. Other threads, such as those of `DataParallel`, start it themselves while they run a model.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any, Callable
 
 
 class _Thread(threading.local):
-    """What a thread has started."""
+    """The state of the profiler in one thread."""
 
     is_announcing = False
-    """For as long as the profiler is on, or as the thread lives."""
+    """Whether this thread started the profiler for good, not just for one call of a model."""
     disable: Callable[[], object] | None = None
-    """Ends what it has started for one model's call."""
+    """Stops the profiler that the thread started for one call of a model."""
 
 
 class Operators:
-    """The announcing profiler."""
+    """Starts and stops the profiler that announces operators."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -42,8 +42,8 @@ class Operators:
         )
         self._enable = functools.partial(profiler._enable_profiler, config, set())
         self._disable = profiler._disable_profiler
-        # Not `emit_nvtx`, which waits for the card: that would make a context on the first card in
-        # a process that is about to choose another, and only the script may wait for other ranks.
+        # Not `emit_nvtx`, which synchronises: that would create a context on the first card in a
+        # process that is about to choose another, and only the script may wait for other ranks.
         getattr(profiler, "_run_on_profiler_start", lambda: None)()
         self._enable()
         self._is_on = True
@@ -58,7 +58,7 @@ class Operators:
         try:
             self._enable()
         except RuntimeError:
-            return  # it is on: the thread works for a backward pass, or profiles itself
+            return  # already on: the thread runs a backward pass, or the script profiles it
         self._thread.disable = self._disable
 
     def end_call(self) -> None:
@@ -68,10 +68,10 @@ class Operators:
             disable()
 
     def stop(self) -> None:
-        """Announce no longer."""
+        """Stop announcing."""
         if self._is_on:
             self._is_on = False
-            # A process that is ended in the middle of a collective cannot.
+            # Fails in a process that is ended in the middle of a collective.
             with contextlib.suppress(RuntimeError):
                 self._disable()
             getattr(self._torch.autograd.profiler, "_run_on_profiler_stop", lambda: None)()

@@ -1,4 +1,4 @@
-"""What memory turned out to be: parameters, gradients, optimizer state, saved tensors, inputs."""
+"""What memory is used for: parameters, gradients, optimizer state, saved tensors, inputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_DEPTH = 4
 
 
 class Owners:
-    """Says in the log whose the memory at an address is."""
+    """Logs what the memory at an address is used for."""
 
     def __init__(self, torch: Any, log: MemoryLog, modules: Modules) -> None:
         self._torch = torch
@@ -30,15 +30,15 @@ class Owners:
         self._parameter_names: dict[int, str] = {}
 
     def install(self) -> None:
-        """Prepare what reads the autograd graph."""
+        """Prepare for reading autograd graphs."""
         self._saved.install()
 
     def begin_step(self) -> None:
-        """Look at every model again: an optimizer step may have moved things."""
+        """Look at every model again: an optimizer step may have replaced tensors."""
         self._noted.clear()
 
     def note_model(self, root: Any) -> None:
-        """Parameters and buffers, once per step."""
+        """Log a model's parameters and buffers, once per step."""
         if id(root) in self._noted:
             return
         self._noted.add(id(root))
@@ -48,7 +48,7 @@ class Owners:
         self._log.note_owners(shared_numbers.BUFFER, self._modules.name_buffers(root))
 
     def note_inputs(self, arguments: Any, options: Any) -> None:
-        """Tensors that a script hands to its model, and that no model has computed."""
+        """Log tensors that the script passes to a model and that no model computed."""
         named = [(f"argument {place}", each) for place, each in enumerate(arguments, 1)]
         named += options.items()
         owners = [
@@ -60,18 +60,18 @@ class Owners:
         self._log.note_owners(shared_numbers.INPUT, owners)
 
     def note_sent(self, tensor: Any) -> None:
-        """A tensor that came from the host."""
+        """Log a tensor that was copied from the host."""
         self._log.note_owners(shared_numbers.INPUT, [(address_of(tensor), "from the host")])
 
     def note_saved(self, tensors: Iterable[Any]) -> None:
-        """What the graphs behind these tensors keep."""
+        """Log what the autograd graphs behind these tensors keep."""
         addresses = dict.fromkeys(self._saved.of(tensors))
         self._log.note_owners(
             shared_numbers.SAVED_FOR_BACKWARD, ((address, "") for address in addresses)
         )
 
     def note_gradients(self, optimizers: Iterable[Any] = ()) -> None:
-        """The gradients of all parameters that are known."""
+        """Log the gradients of all known parameters."""
         owners: dict[int, str] = {}
         for root in list(self._modules.roots):
             for parameter in root.parameters():
@@ -88,7 +88,7 @@ class Owners:
             owners[address_of(gradient)] = name
 
     def note_optimizer(self, optimizer: Any) -> None:
-        """The parameters that an optimizer has, and their state."""
+        """Log an optimizer's parameters and their state."""
         unknown = []
         for place, parameter in enumerate(_parameters_of(optimizer)):
             address = address_of(parameter)
@@ -108,7 +108,7 @@ class Owners:
         self._log.note_owners(shared_numbers.OPTIMIZER_STATE, owners)
 
     def note_keepers(self, frame: FrameType | None) -> None:
-        """Variables of the script's that keep tensors, and what the graphs of those keep."""
+        """Log what the script's variables keep: tensors, and the memory of their graphs."""
         for words, tensors in kept_by_variables(self._torch, frame):
             addresses = [address_of(tensor) for tensor in tensors]
             addresses += self._saved.of(tensors)
@@ -116,7 +116,7 @@ class Owners:
             self._log.note_owners(shared_numbers.KEPT_IN, owners)
 
     def note_everything(self, optimizers: Iterable[Any]) -> None:
-        """For the moment when memory has run out, and nothing more will be seen."""
+        """Log everything that can be found: memory has run out, and nothing more may follow."""
         optimizers = list(optimizers)
         for root in list(self._modules.roots):
             self._noted.discard(id(root))
@@ -125,12 +125,11 @@ class Owners:
         for optimizer in optimizers:
             self.note_optimizer(optimizer)
         tensor_type = self._torch.Tensor
-        # By their types, not by `isinstance`: that asks objects for their class, and some of those
-        # that only pretend to be something answer with a warning.
+        # Not `isinstance`, which asks objects for `__class__`: some proxies answer with a warning.
         self.note_saved([each for each in gc.get_objects() if issubclass(type(each), tensor_type)])
 
     def tensors_in(self, value: Any) -> Iterator[Any]:
-        """Tensors in lists and dictionaries."""
+        """The tensors in a value, also in nested lists and dictionaries."""
         return self._tensors(value, MAX_DEPTH)
 
     def _tensors(self, value: Any, depth: int) -> Iterator[Any]:

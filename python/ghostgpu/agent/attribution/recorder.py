@@ -1,4 +1,4 @@
-"""Starts the recording with CUDA, ties its parts together, and ends it."""
+"""Connects the parts of attribution; starts recording when CUDA starts, and ends it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .stages import Stages
 _CHECKPOINT_FILE = os.path.join("torch", "utils", "checkpoint.py")
 
 _STEP_TO_LOOK_AT = 3
-"""When it is looked who keeps results of earlier steps, and once more after the last step."""
+"""After this step, and after the last one, the variables that keep earlier results are logged."""
 
 MAX_ALLOCATIONS = 200_000
-"""After a step that ends beyond this the recording is closed: PyTorch puts its history into words
-at about 100,000 entries a second."""
+"""Recording ends with the first step that exceeds this: PyTorch symbolises its history at about
+100,000 entries a second."""
 
 
 class MemoryRecorder:
-    """Records whose memory it is, in one process."""
+    """Records whose memory it is, in this process."""
 
     def __init__(self, torch: Any, run_dir: str, own_frames: OwnFrames, last_step: int = 0) -> None:
         self._torch = torch
@@ -45,7 +45,7 @@ class MemoryRecorder:
         self._optimizers: dict[int, Any] = {}
 
     def install(self) -> None:
-        """Wrap what has to be seen; recording begins when the script starts CUDA."""
+        """Install the hooks; recording begins when the script starts CUDA."""
         self._modules.before_root = self._before_root
         self._modules.after_root = self._after_root
         self._stages.before_backward = self._owners.note_saved
@@ -64,7 +64,7 @@ class MemoryRecorder:
 
     def note_sent(self, tensor: Any) -> None:
         """A tensor was copied from the host to the card."""
-        # In a backward pass it is something that was kept on the host meanwhile.
+        # During backward it is no input but something that was offloaded to the host.
         if self._log.is_on and self._stages.current != shared_numbers.BACKWARD:
             self._owners.note_sent(tensor)
 
@@ -75,7 +75,7 @@ class MemoryRecorder:
             self._log.flush()
 
     def finish(self) -> None:
-        """End the recording and write down PyTorch's part of it."""
+        """End the recording and write PyTorch's history."""
         if not self._log.is_on:
             return
         self._operators.stop()
@@ -89,7 +89,7 @@ class MemoryRecorder:
         self._log.stop()
 
     def move_to(self, run_dir: str | None) -> None:
-        """Before CUDA has started: record into another folder, or not at all."""
+        """Record into another folder, or not at all (None). Called before CUDA starts."""
         self._is_wanted = run_dir is not None
         self._run_dir = run_dir or self._run_dir
 
@@ -124,7 +124,8 @@ class MemoryRecorder:
         self._operators.end_call()
         if self._stages.current not in (shared_numbers.EVALUATION, shared_numbers.FORWARD):
             return
-        # A model that is not in training may never see a backward pass, where this would be done.
+        # Saved tensors are usually logged when backward begins, but a model that is not in training
+        # mode may never get there.
         if self._stages.current == shared_numbers.FORWARD and not module.training:
             self._owners.note_saved(self._owners.tensors_in(result))
         self._stages.leave()
@@ -147,13 +148,13 @@ class MemoryRecorder:
             self._owners.note_gradients([optimizer])
 
     def note_step(self, optimizer: Any) -> None:
-        """An optimizer has made a step, and it has been counted."""
+        """An optimizer step has ended and been counted."""
         if not self._log.is_on or self._stages.current != shared_numbers.OPTIMIZER_STEP:
             return
         self._owners.note_optimizer(optimizer)
         self._stages.leave()
         self._owners.begin_step()
-        # Two steps have passed: what is kept of each has come together. Later ones are as good.
+        # By now, a variable that keeps something of every step holds several of them.
         if RECORD.report.steps in (_STEP_TO_LOOK_AT, self._last_step):
             self._owners.note_keepers(sys._getframe())
         statistics = self._torch._C._cuda_memoryStats(self._torch.cuda.current_device())
@@ -165,7 +166,7 @@ class MemoryRecorder:
 
 
 def _is_checkpointing() -> bool:
-    """Whether a checkpoint is running the script's forward pass: it may do so without autograd."""
+    """Whether activation checkpointing runs the forward pass, which it may do without autograd."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_code.co_filename.endswith(_CHECKPOINT_FILE):

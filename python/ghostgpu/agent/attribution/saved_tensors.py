@@ -1,9 +1,10 @@
 """What autograd has saved for the backward pass: read from the graph, without unpacking anything.
 
-A node names what it saved by attributes (`_raw_saved_self`). Since torch 2.9 such a `SavedTensor`
-shows its contents. Before that they can only be unpacked, which runs hooks: those of checkpointing
-would compute the forward pass again. So there the graph is left alone as soon as a script has used
-hooks, and what was made in the forward pass and went in the backward pass is counted by its life.
+A node exposes what it saved as attributes (`_raw_saved_self`). Since torch 2.9 such a `SavedTensor`
+shows its contents. Before that it can only be unpacked, which runs hooks, and those of activation
+checkpointing would recompute the forward pass. With an older torch, graphs are therefore not read
+once the script has used such hooks; saved memory is then recognised by its lifetime: allocated in
+the forward pass, freed in the backward pass.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class SavedTensors:
         self._attributes: dict[type, tuple[str, ...]] = {}
 
     def install(self) -> None:
-        """Notice hooks on saved tensors, where they matter."""
+        """Detect the use of saved-tensor hooks, for torch versions where it matters."""
         if self._shows_contents:
             return
         hooks = self._torch.autograd.graph.saved_tensors_hooks
@@ -40,7 +41,7 @@ class SavedTensors:
         hooks.__enter__ = enter
 
     def of(self, tensors: Iterable[Any]) -> Iterator[int]:
-        """The addresses of everything that the graphs behind these tensors keep."""
+        """The addresses of everything that the autograd graphs behind these tensors keep."""
         if self._has_met_hooks:
             return
         waiting = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
@@ -67,7 +68,7 @@ class SavedTensors:
             try:
                 saved = getattr(node, name)
             except RuntimeError:
-                return  # the backward pass has been here
+                return  # the backward pass has already freed it
             for each in saved if isinstance(saved, (tuple, list)) else (saved,):
                 if not self._shows_contents:
                     yield each

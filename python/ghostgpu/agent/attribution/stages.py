@@ -1,7 +1,8 @@
-"""Which stage the script is in, written to the log where it changes.
+"""Which stage the script is in, logged whenever it changes.
 
-Stages nest: Lightning calls the whole training step from inside `optimizer.step`, a backward pass
-may run a layer again. The innermost counts, except that nothing counts inside a backward pass.
+Stages nest: Lightning runs the whole training step inside `optimizer.step`, and a backward pass may
+recompute a layer. The innermost stage counts, except that everything inside a backward pass is
+backward.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .memory_log import MemoryLog
 
 
 class Stages:
-    """Keeps the stack of stages. Only the main thread's counts: others work for it."""
+    """The stack of stages. Only the main thread changes it: other threads work for that one."""
 
     def __init__(self, torch: Any, log: MemoryLog) -> None:
         self._torch = torch
@@ -29,11 +30,11 @@ class Stages:
 
     @property
     def current(self) -> int:
-        """The stage now."""
+        """The current stage."""
         return self._stack[-1] if self._stack else shared_numbers.SCRIPT
 
     def enter(self, stage: int) -> bool:
-        """Begin a stage; returns whether it counts, and then `leave` must follow."""
+        """Begin a stage; returns whether it counts. If it does, `leave` must follow."""
         if (
             self.current == shared_numbers.BACKWARD
             or threading.current_thread() is not threading.main_thread()
@@ -50,11 +51,11 @@ class Stages:
         self.tell()
 
     def tell(self) -> None:
-        """Write the present stage to the log."""
+        """Write the current stage to the log."""
         self._log.note_stage(self.current, RECORD.report.steps)
 
     def install(self) -> None:
-        """Wrap the hooks into each stage, except the calls of models, which `modules` sees."""
+        """Wrap the functions that begin a stage, except calls of models, which `modules` wraps."""
         torch = self._torch
         self._wrap(torch.nn.Module, "_apply", shared_numbers.MOVING)
         self._wrap(torch.nn.Module, "zero_grad", shared_numbers.ZERO_GRAD)

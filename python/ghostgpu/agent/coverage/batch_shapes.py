@@ -8,16 +8,16 @@ from typing import Any
 _MAX_DEPTH = 4
 
 Shape = tuple[tuple[int, ...], ...]
-"""The sizes of every tensor in a batch, in their order."""
+"""The shapes of all tensors in a batch, in order."""
 
 
 def shape_of(torch: Any, batch: Any) -> Shape:
-    """The shape of a batch; empty if there is no tensor in it."""
+    """The shape of a batch; empty if it contains no tensor."""
     return tuple(tuple(tensor.shape) for tensor in _tensors(torch, batch, 0))
 
 
 def elements(shape: Shape) -> int:
-    """How much there is in a batch: what memory is taken for."""
+    """How many elements a batch has; its memory follows from that."""
     total = 0
     for sizes in shape:
         count = 1

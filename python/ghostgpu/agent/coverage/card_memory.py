@@ -1,16 +1,16 @@
-"""What is on the card between two batches: whether a pass uses it, and whether it fills it."""
+"""Memory on the card between batches: whether a pass uses the card, and whether memory grows."""
 
 from __future__ import annotations
 
 from typing import Any
 
 RELEVANT_SHARE = 0.0025
-"""Growth that would come to less than this of the peak, up to the end of a pass, is no reason to
-rehearse all of it."""
+"""If growth up to the end of a pass would add less than this share of the peak, the pass need not
+be rehearsed to its end."""
 
 
 class CardMemory:
-    """Looked at each time the script takes a batch."""
+    """The allocator's figures each time the script takes a batch."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -20,7 +20,7 @@ class CardMemory:
         self._allocations = 0
 
     def look(self) -> None:
-        """Take the present figures."""
+        """Read the current figures."""
         cuda = self._torch.cuda
         if not cuda.is_initialized():
             self._allocations_at_first = self._allocations_at_first or 0
@@ -34,12 +34,12 @@ class CardMemory:
 
     @property
     def was_used(self) -> bool:
-        """Whether anything was allocated since the first look."""
+        """Whether anything was allocated since the first `look`."""
         return self._allocations > (self._allocations_at_first or 0)
 
     @property
     def growth(self) -> int:
-        """By how much the last batch raised the level, if the two before did so too; else 0."""
+        """By how much the last batch raised memory, if the two before it did too; otherwise 0."""
         if len(self._levels) < 4:
             return 0
         rises = [after - before for before, after in zip(self._levels, self._levels[1:])]
@@ -51,7 +51,7 @@ class CardMemory:
         return len(self._levels) == 4 and max(self._levels[-2:]) <= self._levels[-3]
 
     def grows_relevantly(self, batches_left: int | None) -> bool:
-        """Whether what each batch leaves on the card adds up to something."""
+        """Whether what each batch leaves on the card adds up to a relevant amount."""
         if batches_left is None:
             return self.growth > 0
         return self.growth * batches_left > RELEVANT_SHARE * self._peak

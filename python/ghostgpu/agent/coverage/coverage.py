@@ -1,4 +1,4 @@
-"""Watches a training, shortens its passes, and says when enough of it has been seen."""
+"""Watches a training, shortens its passes, and decides when enough of it has been seen."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _extent(request: CoverageRequest) -> Extent:
 
 
 class Coverage:
-    """One for a process."""
+    """The coverage of this process."""
 
     def __init__(self, torch: Any, request: CoverageRequest, peaks: PeakTracker) -> None:
         self.torch = torch
@@ -49,7 +49,7 @@ class Coverage:
             request.budget_seconds, time.monotonic, _extent(request), time.process_time
         )
         self.is_at_last_batch = False
-        """Whether the batch that was handed on last is the last of its pass."""
+        """Whether the latest batch that the script got is the last of its pass."""
         self._places: dict[tuple[str, bool], Place] = {}
         self._hooks = Hooks(torch)
         self._is_evaluating = Evaluating(torch, self._hooks)
@@ -63,14 +63,14 @@ class Coverage:
         self._steps_at_first_end: int | None = None
         self._allocated_before = 0
         self._left_out_steps: int | None = 0
-        """Steps that shortened passes left out; None if a pass without a known length was."""
+        """Steps left out of shortened passes; None once a pass of unknown length was shortened."""
         self._latest_pass: ShortenedPass | None = None
-        """The pass that the latest batch came from, if it is under way."""
+        """The pass that the latest batch came from, unless it has ended."""
         self._most_batches_per_step = 0
         self._is_off = False
 
     def install(self) -> None:
-        """Watch loaders, and where models are put into evaluation mode."""
+        """Hook into loaders, and into switching models to evaluation mode."""
         self._hooks.around_batches.append(self._shorten)
         self._hooks.before_mode.append(quietly(self._note_mode))
         self._hooks.install()
@@ -86,15 +86,15 @@ class Coverage:
             self.progress.note_new("a checkpoint")
 
     def forget_parent(self) -> None:
-        """A forked child covers nothing: it is the parent's training."""
+        """Called in a forked child, which shortens nothing: the parent trains."""
         self.shortens = False
 
     def go_on_in_copy(self) -> None:
-        """This is a copy of the script that goes on by itself: it has the whole budget."""
+        """Called in a fork that continues from a size point: it has the whole budget."""
         self.progress.restart_clock()
 
     def begin_in_copy(self, request: CoverageRequest | None) -> None:
-        """This is a copy of the script, made before it trained, that goes on by itself."""
+        """Called in a copy of the script that continues as another rehearsal."""
         if request is None:
             self.switch_off()
             return
@@ -102,15 +102,15 @@ class Coverage:
         self.progress.restart(request.budget_seconds, _extent(request))
 
     def switch_off(self) -> None:
-        """Only steps are counted in this process: passes are left as they are."""
+        """Leave passes as they are: this process runs a fixed number of steps."""
         self.shortens = False
         self._is_off = True
 
     def moment(self, frames: list[FrameType]) -> str | None:
-        """What part of a training a stack belongs to, if it is not one of the first steps."""
+        """Which part of a training a stack belongs to; None in ordinary first steps."""
         if self.progress.steps == 0:
             return None
-        # A backward pass records no gradients either.
+        # Gradients are disabled in a backward pass too.
         is_training = any(is_backward(frame) for frame in frames)
         if not is_training and (
             not follows_gradients(frames, self.torch) or self._is_in_evaluation_mode(frames)
@@ -124,7 +124,7 @@ class Coverage:
         return None if self._steps_at_first_end is None else "next-epoch"
 
     def _is_in_evaluation_mode(self, frames: list[FrameType]) -> bool:
-        # The outermost module: layers inside may be frozen while the model trains.
+        # The outermost module decides: inner layers may be frozen while the model trains.
         callers = (frame.f_locals.get("self") for frame in frames)
         modules = (each for each in callers if isinstance(each, self.torch.nn.Module))
         model = next(modules, None)
@@ -157,7 +157,7 @@ class Coverage:
         latest = self._latest_pass
         if latest is None:
             return
-        # Whatever it looked like: what is followed by a step is training.
+        # A pass is training if an optimizer step follows, whatever it looked like.
         latest.place.is_evaluation = False
         self.progress.has_training_loader |= not latest.is_endless
         per_step = -(-latest.handed_on // max(latest.steps, 1))
@@ -204,11 +204,11 @@ class Coverage:
         return ShortenedPass(self, loader, batches, place)
 
     def note_handed_on(self, under_way: ShortenedPass) -> None:
-        """The script has got a batch."""
+        """The script got a batch of this pass."""
         self._latest_pass = under_way
 
     def may_scan(self, place: Place, can_jump: bool) -> bool:
-        """Whether batches are loaded only to see how large they are, or to come to the last."""
+        """Whether batches may be loaded just to see their sizes, or to get to the last ones."""
         if self.progress.is_out_of_time or self.progress.is_in_a_hurry:
             return False
         if place.is_uniform and not place.varies and can_jump:
@@ -219,7 +219,7 @@ class Coverage:
 
     @property
     def most_without_step(self) -> int:
-        """How many batches of a pass may go by until there is an optimizer step."""
+        """How many batches of a pass are handed on while waiting for its first optimizer step."""
         if self._most_batches_per_step == 0:
             return MOST_WITHOUT_STEP
         return max(FEWEST_WITHOUT_STEP, 2 * self._most_batches_per_step)
@@ -230,7 +230,7 @@ class Coverage:
         return max(self._most_batches_per_step, 1)
 
     def note_pass_end(self, place: Place, ended: ShortenedPass, is_complete: bool) -> None:
-        """A pass has come to its end, or was ended."""
+        """A pass has reached its end, or was cut off."""
         place.was_ended_early |= not is_complete
         if self._latest_pass is ended:
             self._latest_pass = None
@@ -245,18 +245,18 @@ class Coverage:
             self._left_out_steps = None
         elif self._left_out_steps is not None:
             left_out = max(0, ended.length - ended.handed_on)
-            # As many steps for each batch as there were in the part that was rehearsed.
+            # Assumes as many steps per batch as in the rehearsed part, rounded up.
             self._left_out_steps += -(-left_out * ended.steps // max(1, ended.handed_on))
 
     def note_endless(self, place: Place, drawn: int) -> None:
-        """The data of a pass have no end that could be gone to directly."""
+        """The last batches of a pass cannot be reached directly, so it was cut off."""
         self._endless[place.key] = NotReached(
             "evaluation" if place.is_evaluation else "last-batch",
             f"the data at {place.line} have no known end; {drawn} batches were looked at",
         )
 
     def note_growing(self, place: Place, growth: int, handed_on: int, length: int | None) -> None:
-        """Memory grows with each batch of a pass that is too long to be rehearsed."""
+        """Memory grows with each batch of a pass that is too long to be rehearsed completely."""
         of_all = "" if length is None else f" of {length:,}"
         self._growing[place.key] = NotReached(
             "evaluation" if place.is_evaluation else "last-batch",
@@ -265,13 +265,13 @@ class Coverage:
         )
 
     def note_level(self, place: Place) -> None:
-        """Memory does not grow any more from batch to batch."""
+        """Memory no longer grows from batch to batch."""
         self._growing.pop(place.key, None)
 
     # --- the report
 
     def tell(self) -> None:
-        """Write down what was seen; called once, at the end of the process."""
+        """Report what was seen; called once, at the end of the process."""
         if self._is_off:
             return
         for place in self._places.values():
@@ -298,7 +298,7 @@ class Coverage:
         )
 
     def _growth_cut_short(self, training: list[Place]) -> str | None:
-        # Where batches differ in size, so does what they leave: three larger ones mean nothing.
+        # Where batches differ in size, three that each leave more behind do not mean growth.
         found = (self._growing.get(place.key) for place in training if not place.varies)
         return next((missed.because for missed in found if missed is not None), None)
 
@@ -331,7 +331,7 @@ class Coverage:
 
     def _not_reached(self) -> list[NotReached]:
         found = [*self._growing.values(), *self._endless.values()]
-        # A script that ended by itself with whole passes has nothing ahead.
+        # A script that ended by itself, with whole passes, cannot have missed anything.
         unreached = self._unreached() if self._was_stopped or self._is_shortened else []
         if unreached:
             names = ", ".join(str(line) for line in unreached[:3])

@@ -1,8 +1,8 @@
-"""Evaluations that are in the script's text: which of them have not been reached.
+"""Finds evaluations in the script's source, to know which of them have not been reached yet.
 
 A call of `eval()` without arguments puts a model into evaluation mode. Whether it can be reached
-is read off the calls in the user's own files, by name: what is in a function that nobody calls
-does not lie ahead.
+follows from the calls in the user's own files, matched by name: an evaluation in a function that
+nothing calls is ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOP = "<top>"
 
 @dataclass(frozen=True)
 class EvaluationLine:
-    """A line of the user's that puts a model into evaluation mode."""
+    """A line of the user's code that puts a model into evaluation mode."""
 
     file: str
     first: int
@@ -42,7 +42,7 @@ class _Function:
 
 
 def reachable_evaluations(sources: Iterable[tuple[str, str]]) -> list[EvaluationLine]:
-    """The evaluations in these files (name and text) that some call leads to."""
+    """The evaluations in these files (name and text) that can be reached."""
     functions: dict[str, list[_Function]] = {}
     for file, text in sources:
         try:
@@ -72,7 +72,7 @@ def _is_evaluation(node: ast.AST) -> TypeGuard[ast.Call]:
 
 
 class _Reader:
-    """Collects what each function calls; methods and functions of one name are one."""
+    """Collects what each function calls; functions and methods of the same name are merged."""
 
     def __init__(self, file: str, functions: dict[str, list[_Function]]) -> None:
         self._file = file
@@ -91,7 +91,7 @@ class _Reader:
         if _is_evaluation(node):
             last = node.end_lineno or node.lineno
             function.evaluations.append(EvaluationLine(self._file, node.lineno, last))
-        # A function that is handed on by name may be called by whoever gets it.
+        # A function that is passed as a value may be called by whoever receives it.
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             function.calls.add(node.id)
         elif isinstance(node, ast.Attribute):
@@ -101,13 +101,13 @@ class _Reader:
 
 
 def main_file() -> str | None:
-    """The script itself. To be asked while it runs: Python forgets it afterwards."""
+    """The path of the script. Call this while it runs: Python clears `__main__` at exit."""
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     return os.path.abspath(file) if isinstance(file, str) else None
 
 
 def users_sources(script: str | None) -> list[tuple[str, str]]:
-    """The text of the script and of every module of the user's that has been imported."""
+    """Name and text of the script and of every imported module of the user's own code."""
     files = [script] if script is not None else []
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)

@@ -1,4 +1,4 @@
-"""How much of a training is seen before it is enough. Knows nothing of torch."""
+"""How much of a training must be seen before it is enough. Independent of torch."""
 
 from __future__ import annotations
 
@@ -7,52 +7,53 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Extent:
-    """So much of passes, of steps and of epochs."""
+    """How many batches, steps and passes a rehearsal runs."""
 
     first_steps: int
-    """At the beginning of each pass over training data."""
+    """Optimizer steps at the beginning of each pass over training data."""
     first_evaluations: int
-    """Batches at the beginning of each pass that evaluates."""
+    """Batches at the beginning of each evaluation pass."""
     last_batches: int
-    """At the end of each pass; the last one may be smaller."""
+    """Batches at the end of each pass; the very last may be smaller than the others."""
     whole_batches: int
-    """A pass of no more batches is not cut: little time would be saved, and what the allocator has
-    cached at its end would be what another, shorter pass leaves."""
+    """A pass with at most this many batches is not cut: it would save little time, and the
+    allocator's cache at its end would be that of a shorter pass."""
     varying_share: float
-    """Of the budget: a pass whose batches differ in size is not cut if the rest of it takes no
-    longer. What the allocator has cached, and in which pieces, depends on all of them and on their
-    order."""
+    """A pass whose batches differ in size is not cut if the rest of it takes at most this share of
+    the budget: what the allocator has cached, and in which pieces, depends on all batches and
+    their order."""
     alike_share: float
-    """The same for a pass whose batches are of one size. Repeated steps change little, but not
-    nothing: which cached blocks are split, and where an accumulation window ends."""
+    """The same for a pass whose batches have one size. Repeated steps change little, but they may
+    split more cached blocks, and an accumulation window may end elsewhere."""
     passes: int
-    """Over the training data, before nothing new is expected."""
+    """Passes over the training data after which nothing new is expected."""
     quiet_steps: int
-    """So many steps without anything new, after the end of those passes, are enough."""
+    """After those passes, this many steps without anything new are enough."""
     quiet_steps_without_passes: int
-    """A script that does not iterate a loader may do anything next: it is watched longer."""
+    """The same for a script that iterates no loader. It may do anything next, so it is watched for
+    longer."""
     leisure_share: float
-    """Of the budget, in time of the processor: before that, passes are not hurried through although
-    nothing new is seen, so that a short script is rehearsed to its end."""
+    """Until this share of the budget is spent, in CPU time, passes are not hurried even if nothing
+    new comes, so that a short script is rehearsed to its end."""
     later_passes: int
-    """Passes that are begun when nothing new is seen any more: in a later epoch images may be
-    larger, or frozen layers be trained."""
+    """Further passes that are started when nothing new comes any more: a later epoch may have
+    larger images or train layers that were frozen."""
 
     def without_later_passes(self) -> Extent:
-        """The same for a training whose later epochs are known to show nothing new."""
+        """This extent for a training whose later epochs are known to show nothing new."""
         return replace(self, leisure_share=0.0, later_passes=0)
 
 
 THOROUGH = Extent(
-    # The second step shows what stays from the first; the third, that nothing else does.
+    # The second step shows what the first one left; the third shows that nothing more is added.
     first_steps=3,
     first_evaluations=3,
-    # The one before the last shows the way from full to small.
+    # The last but one, so that the change from a full to a smaller batch is seen.
     last_batches=2,
     whole_batches=12,
     varying_share=1 / 6,
     alike_share=1 / 30,
-    # The first pass begins with an empty card; what the second one leaves, the third finds.
+    # The first pass begins with an empty card; a third would find the same as the second.
     passes=2,
     quiet_steps=3,
     quiet_steps_without_passes=8,
@@ -61,7 +62,7 @@ THOROUGH = Extent(
 )
 
 BRIEF = Extent(
-    # As many as tell how long a step takes (`crates/cuda/src/work/recorder.rs`).
+    # As many as it takes to tell how long a step takes (`crates/cuda/src/work/recorder.rs`).
     first_steps=3,
     first_evaluations=2,
     last_batches=1,
@@ -74,4 +75,4 @@ BRIEF = Extent(
     leisure_share=0.0,
     later_passes=0,
 )
-"""For a training of which a thorough rehearsal is known, and that it leads to the same figures."""
+"""For a training whose brief rehearsal is known to give the same figures as a thorough one."""

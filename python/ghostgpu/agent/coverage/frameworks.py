@@ -1,7 +1,7 @@
-"""Evaluations that a framework would begin only after more batches than are handed on.
+"""Makes frameworks evaluate although passes are cut.
 
 Lightning counts the batches of an epoch to know when to validate, and transformers' Trainer
-evaluates and saves every so many steps. With passes cut in the middle neither would come to it.
+evaluates and saves every N steps. With passes cut in the middle, neither would get there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def after_import(coverage: Coverage, module: ModuleType) -> None:
 
 
 def _adapt_lightning(coverage: Coverage, module: Any) -> None:
-    """Validate after the last batch that is handed on."""
+    """Validate after the last batch of a cut pass."""
     loop = module._TrainingEpochLoop
     original = loop._should_check_val_fx
     is_due = quietly(lambda self: coverage.is_at_last_batch and self._should_check_val_epoch())
@@ -46,7 +46,7 @@ def _adapt_lightning(coverage: Coverage, module: Any) -> None:
 
 
 def _adapt_transformers(coverage: Coverage, module: Any) -> None:
-    """Evaluate and save once after the first steps, where that is done every so many steps."""
+    """Evaluate and save once after the first steps if the Trainer does so every N steps."""
     flow = module.DefaultFlowCallback
     original = flow.on_step_end
 

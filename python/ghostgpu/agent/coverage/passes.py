@@ -1,10 +1,10 @@
 """Passes over a `DataLoader`, cut in the middle, never at their ends.
 
-The first batches of a pass are handed on, and its last ones. In between, a batch is handed on if
-it has a size that was not seen, or if memory grows from batch to batch; others are drawn and
-dropped. When drawing takes too long, or all batches are of one size, those up to the last ones are
-not even loaded. A pass that takes little time is left whole; one whose batches differ in size may
-take more.
+The script gets the first batches of a pass and the last ones. In between, a batch is handed on if
+its size is new or if memory grows from batch to batch; the others are drawn and dropped. If drawing
+takes too long, or all batches have one size, everything up to the last batches is skipped without
+being loaded. A pass that takes little time is not cut; if its batches differ in size,
+it may take longer.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from .coverage import Coverage
 
 MOST_SHAPES = 16
-"""Of so many sizes each is handed on; beyond that, only the largest and the smallest."""
+"""Up to this many different sizes are handed on; then only a new largest or smallest one."""
 
 MOST_WITHOUT_STEP = 256
-"""Batches before the first optimizer step of all, after which none is waited for."""
+"""How many batches are handed on while waiting for the very first optimizer step."""
 
 FEWEST_WITHOUT_STEP = 8
-"""The same in later passes; or twice as many as made a step before."""
+"""The least for later passes; they wait for twice as many batches as a step took before."""
 
 SCAN_SHARE = 0.15
-"""Of the budget, for drawing batches only to see how large they are."""
+"""Share of the budget for drawing batches just to see their sizes."""
 
 ALIKE_SHARE = 0.025
-"""The same, when so many (`ALIKE_BATCHES`) have been of one size."""
+"""The same once `ALIKE_BATCHES` batches had the same size."""
 
 ALIKE_BATCHES = 256
 
 
 class BatchSizes:
-    """The sizes that batches at one place of the script were seen to have."""
+    """The batch sizes seen at one place of the script."""
 
     def __init__(self) -> None:
         self.shapes: dict[Shape, int] = {}
@@ -49,7 +49,7 @@ class BatchSizes:
         self.smallest: Shape | None = None
 
     def is_new(self, shape: Shape) -> bool:
-        """Whether a batch of this size shows something that others did not."""
+        """Whether a batch of this size may show something that earlier ones did not."""
         if self.largest is None or self.smallest is None:
             return True
         size = elements(shape)
@@ -83,25 +83,25 @@ class ShortenedPass:
         self._began = time.monotonic()
         self._pace = _Pace()
         self._is_worth_its_time: dict[bool, bool] = {}
-        """Whether the pass is not cut: for batches of one size, and for batches that differ."""
+        """Whether the pass is not cut, decided for batches of one size and for varying ones."""
         self._full_shape: Shape | None = None
         """The size of the first batch that was not the last of the pass."""
         self._varies = False
-        """Whether other batches had another size, the last one apart."""
+        """Whether the batches differ in size, apart from the last one."""
         self._drawn = 0
         self._jumped_at: int | None = None
         self._jumped_over = 0
         self.handed_on = 0
         self._has_ended = False
         self.is_endless = False
-        """Whether the script asks for one batch after the other, of data without a known end: it
-        does not expect one."""
+        """Whether the data has no known length and the script calls `next` itself: it does not
+        expect the data to end."""
 
     def __iter__(self) -> ShortenedPass:
         return self
 
     def __getattr__(self, name: str) -> Any:
-        # PyTorch's own iterator has more to it than the protocol, and frameworks use that.
+        # Frameworks use attributes of PyTorch's iterator beyond the iterator protocol.
         return getattr(self._batches, name)
 
     def __next__(self) -> Any:
@@ -109,7 +109,7 @@ class ShortenedPass:
             self.is_endless = True
         self._memory.look()
         self._coverage.progress.begin()
-        # A script that fails with shortened passes gets whole ones, also where nothing new comes.
+        # After a failure with shortened passes, passes are whole, even if nothing new comes.
         may_end = self._coverage.shortens and not self._coverage.in_lockstep()
         if may_end and self._coverage.progress.is_in_a_hurry and self.handed_on > 0:
             self._end(is_complete=False)
@@ -148,10 +148,10 @@ class ShortenedPass:
         return self._sampler is not None
 
     def _jump(self) -> bool:
-        """Pass over everything up to the last batches; False where that cannot be done."""
+        """Skip everything up to the last batches; False if that is not possible."""
         if self._sampler is None or self.length is None:
             return False
-        # What workers load already comes nevertheless.
+        # Batches that workers have already begun to load still arrive.
         self._jumped_at = self._sampler.taken
         self._jumped_over = self._sampler.skip_to(self._earliest_of_the_last(self.length))
         self.place.not_looked_at = max(self.place.not_looked_at, self._jumped_over)
@@ -168,7 +168,7 @@ class ShortenedPass:
 
     @property
     def _is_cut(self) -> bool:
-        # Data that is only read on the host may decide what comes to the card later.
+        # A pass that does not use the card is not cut: its data may decide what the card gets.
         is_short = self.length is not None and self.length <= self._extent.whole_batches
         if self.length is None and (self.is_endless or self._coverage.in_lockstep()):
             return False
@@ -180,7 +180,7 @@ class ShortenedPass:
         steps = self.steps
         if steps == 0:
             return self.handed_on < self._coverage.most_without_step
-        # Where many batches make one step, two of them show as much.
+        # Where a step takes many batches, two steps are enough.
         first = self._extent.first_steps
         return steps < (first if self.handed_on <= 4 * steps else min(first, 2))
 
@@ -191,10 +191,10 @@ class ShortenedPass:
         return self.length is not None and self._is_among_the_last(index, self.length)
 
     def _is_among_the_last(self, index: int, length: int) -> bool:
-        """Whether the last batches of the pass begin with this one, or before it.
+        """Whether this is one of the last batches, which are handed on.
 
-        Scripts that accumulate gradients count the batches they get. So many batches are left out
-        that an accumulation window ends where it ends in the whole pass.
+        Scripts that accumulate gradients count the batches they get. The last batches begin early
+        enough for accumulation windows to end at the same batches as in the whole pass.
         """
         if index >= length - self._extent.last_batches:
             return True
@@ -205,7 +205,7 @@ class ShortenedPass:
         return length - self._extent.last_batches - (self._coverage.batches_per_step - 1)
 
     def _is_needed_anyway(self) -> bool:
-        """Whether the next batch is handed on whatever its size is."""
+        """Whether the next batch is handed on regardless of its size."""
         if self._is_first():
             return True
         if self._coverage.in_lockstep():
@@ -223,11 +223,11 @@ class ShortenedPass:
         return False
 
     def _is_whole(self, left: int | None) -> bool:
-        """Whether the pass is not cut, because the rest of it takes little time.
+        """Whether the pass is not cut because the rest of it takes little time.
 
-        Decided once for a pass, and again when batches turn out to differ in size, by time of the
-        processor: what is rehearsed, and with it the need, should not depend on what else the
-        machine does. A pass without a known length is left whole for as long as that.
+        Decided once per pass, and again when batches turn out to differ in size, by CPU time: what
+        is rehearsed, and with it the need, should not depend on how busy the machine is. A pass of
+        unknown length is handed on for as long.
         """
         progress, extent = self._coverage.progress, self._extent
         if progress.is_out_of_time:
@@ -242,7 +242,7 @@ class ShortenedPass:
         return self._is_worth_its_time[self._varies]
 
     def _has_time_for(self, batches: int | None) -> bool:
-        """Whether so many more batches can be handed on, as fast as the ones so far."""
+        """Whether the budget allows this many more batches, at the pace so far."""
         progress = self._coverage.progress
         if batches is None or progress.is_out_of_time:
             return not progress.is_out_of_time
@@ -265,7 +265,7 @@ class ShortenedPass:
         return batch
 
     def _note_full(self, shape: Shape) -> None:
-        """Compare with the other batches of this pass: frameworks begin several at one line."""
+        """Compare with other batches of this pass only: at one line, frameworks run several."""
         if self._full_shape is None:
             self._full_shape = shape
         elif shape != self._full_shape:
@@ -279,19 +279,19 @@ class ShortenedPass:
 
 
 class _Pace:
-    """How much time of the processor a batch takes, from one to the next."""
+    """The CPU time of a batch: from the moment the script gets it until it asks for the next."""
 
     def __init__(self) -> None:
         self._began = 0.0
         self._latest = 0.0
         self._batches = 0
         self.fastest = float("inf")
-        """Of all batches: the first ones load kernels and ask for workspaces."""
+        """The first batches are slower: they load kernels and ask cuDNN for workspaces."""
 
     def note_batch(self) -> None:
         now = time.process_time()
         if self._batches == 0:
-            # Not before: a copy of the script, made when the pass began, has a clock of its own.
+            # Not earlier: a fork made when the pass began has its own CPU clock.
             self._began = now
         else:
             self.fastest = min(self.fastest, now - self._latest)
@@ -314,7 +314,7 @@ class Place:
     def __init__(self, key: tuple[str, bool]) -> None:
         self.key = key
         self.varies = False
-        """Whether the batches of one pass differed in size, apart from its last."""
+        """Whether batches within one pass differed in size, apart from the last one."""
         self.line, self.is_evaluation = key
         self.sizes = BatchSizes()
         self.last_shape: Shape | None = None
@@ -322,7 +322,7 @@ class Place:
         self.was_ended_early = False
         self.scan_seconds = 0.0
         self.is_uniform = False
-        """Whether samples of different sizes would have failed to make a batch."""
+        """Whether samples are stacked, which fails unless all have the same size."""
         self.not_looked_at = 0
 
     @property
@@ -332,7 +332,7 @@ class Place:
 
 
 class _CountedSampler:
-    """Stands before the sampler of a pass, and can leave some of its batches out."""
+    """Wraps the sampler of a pass and can skip batches."""
 
     def __init__(self, indices: Any, taken: int) -> None:
         self._indices = indices
@@ -340,12 +340,12 @@ class _CountedSampler:
 
     @classmethod
     def put_into(cls, batches: Any, length: int | None) -> _CountedSampler | None:
-        """Take the place of a pass's sampler; None where batches are not made from one."""
+        """Replace the sampler of a pass; None if its batches do not come from one."""
         indices = getattr(batches, "_sampler_iter", None)
         is_map = getattr(batches, "_dataset_kind", None) == 0
         if indices is None or length is None or not is_map:
             return None
-        # Workers have been sent their first batches by now.
+        # The first batches have already been sent to workers.
         sampler = cls(indices, int(getattr(batches, "_send_idx", 0)))
         batches._sampler_iter = sampler
         return sampler
@@ -359,7 +359,7 @@ class _CountedSampler:
         return indices
 
     def skip_to(self, position: int) -> int:
-        """Leave batches out up to this one; returns how many."""
+        """Skip all batches before this position; returns how many."""
         skipped = 0
         while self.taken < position:
             next(self)
@@ -368,7 +368,7 @@ class _CountedSampler:
 
 
 def _is_uniform(torch: Any, loader: Any) -> bool:
-    """Whether samples are stacked as they come, which takes samples of one size."""
+    """Whether samples are stacked by PyTorch's default, which requires equal sizes."""
     data = torch.utils.data
     if loader.collate_fn is not data.default_collate:
         return False
@@ -377,7 +377,7 @@ def _is_uniform(torch: Any, loader: Any) -> bool:
 
 
 def _is_in_for_loop(frame: FrameType) -> bool:
-    """Whether a frame asks for the next item in a `for`, which an end only leads out of."""
+    """Whether a frame is at a `for`, which simply ends when the data does."""
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "FOR_ITER"
 
 

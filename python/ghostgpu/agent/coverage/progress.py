@@ -1,7 +1,7 @@
-"""When enough of a training has been seen. Knows nothing of torch.
+"""Decides when enough of a training has been seen. Independent of torch.
 
-What is new is told as it happens: a higher peak, a batch of another size, the end of a pass,
-evaluation, a checkpoint. After each optimizer step is asked whether to go on.
+It is told of everything new as it happens: a higher peak, a new batch size, the end of a pass,
+evaluation, a checkpoint. After each optimizer step it is asked whether the script can end.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from typing import Callable
 from .extent import THOROUGH, Extent
 
 QUIET_VARYING_STEPS = 40
-"""So many where steps differ: lengths may be drawn, and the longest comes late."""
+"""The quiet steps required where steps differ: with random lengths, the longest may come late."""
 
 VARYING_SHARE = 1 / 4
-"""Of the budget, for steps that differ."""
+"""Share of the budget during which that many are required."""
 
 STEPS_COMPARED = 8
-"""So many steps show whether they differ: half of them are unlike all others."""
+"""How many of the latest steps are compared. Steps vary if these allocated more than half as many
+different amounts of memory."""
 
 HURRY_SHARE = 1 / 3
-"""Of the budget, for coming to an evaluation that is in the script and was not reached."""
+"""Share of the budget for later epochs and for reaching an evaluation that lies ahead."""
 
 
 class Progress:
@@ -39,7 +40,7 @@ class Progress:
         self.extent = extent
         self._has_begun_to_hurry = False
         self._was_surprised = False
-        """Whether something new came when nothing had seemed to come any more."""
+        """Whether something new came after it had seemed settled."""
         self._clock = clock
         self._processor_clock = processor_clock
         self._processor_began_at = 0.0
@@ -50,32 +51,32 @@ class Progress:
         self._quiet_since_step = 0
         self._peaks: tuple[int, ...] = ()
         self._allocated: deque[int] = deque(maxlen=STEPS_COMPARED)
-        """Of the latest steps: bytes that were allocated in each."""
+        """Bytes allocated in each of the latest steps."""
         self._seen: set[object] = set()
         self.training_passes = 0
         """Passes over training data that have ended."""
         self.has_training_loader = False
 
     def begin(self) -> None:
-        """The clock of the budget starts with the first batch or step, whichever is first."""
+        """Start the budget's clock, with the first batch or the first step."""
         if self._began_at is None:
             self._began_at = self._clock()
             self._processor_began_at = self._processor_clock()
 
     def restart(self, budget_seconds: float, extent: Extent) -> None:
-        """In a copy of a script that has not trained yet, with limits of its own."""
+        """Start with other limits, in a copy of a script that has not trained yet."""
         self.budget_seconds = budget_seconds
         self.extent = extent
         self.restart_clock()
 
     def restart_clock(self) -> None:
-        """Forget the time that has gone by, not what was seen."""
+        """Forget the time spent so far, but not what was seen."""
         self._began_at = None
         self._hurries_since = None
 
     @property
     def seconds(self) -> float:
-        """Since the first batch or step."""
+        """Seconds since the first batch or step."""
         return 0.0 if self._began_at is None else self._clock() - self._began_at
 
     @property
@@ -84,7 +85,7 @@ class Progress:
         return self.seconds >= self.budget_seconds
 
     def note_new(self, what: object) -> None:
-        """Something happened that may be new."""
+        """Something happened; if it is new, the count of quiet steps starts again."""
         if what not in self._seen:
             self._seen.add(what)
             self._quiet_since_step = self.steps
@@ -98,7 +99,7 @@ class Progress:
     def note_step(self, step: int, peaks: tuple[int, ...], allocated_bytes: int = 0) -> None:
         """An optimizer step has ended, with these peaks since the start.
 
-        `allocated_bytes` is everything that was allocated in it, whether it was freed or not.
+        `allocated_bytes` is everything that was allocated during the step, freed or not.
         """
         self.begin()
         self._allocated.append(allocated_bytes)
@@ -120,7 +121,7 @@ class Progress:
 
     @property
     def _has_leisure(self) -> bool:
-        """Whether so little time was spent that passes need not be hurried through."""
+        """Whether so little CPU time was spent that passes need not be hurried."""
         spent = self._processor_clock() - self._processor_began_at
         return spent < self.extent.leisure_share * self.budget_seconds
 
@@ -131,8 +132,8 @@ class Progress:
     def is_enough(self, is_evaluation_ahead: Callable[[], bool]) -> bool:
         """Whether the script can be ended now.
 
-        When nothing new comes, the script goes on in a hurry, through some later epochs, and up
-        to an evaluation that lies ahead.
+        When nothing new comes any more, the script continues in a hurry, through a few later epochs
+        and up to an evaluation that lies ahead.
         """
         if self.steps < self.extent.first_steps:
             return False
@@ -157,10 +158,10 @@ class Progress:
 
     @property
     def later_passes_are_alike(self) -> bool:
-        """Whether nothing new has come since passes are only begun to look for it."""
+        """Whether the later passes, which were only begun to look for it, showed nothing new."""
         return self._has_begun_to_hurry and self.is_settled and not self._was_surprised
 
     @property
     def is_in_a_hurry(self) -> bool:
-        """Whether passes are only there to come to what is behind them."""
+        """Whether passes are only run to reach what comes after them."""
         return self._hurries_since is not None and self.is_settled

@@ -1,4 +1,4 @@
-"""Python's own start-up hook: brings tricks into every Python process of a launched training.
+"""Python's own start-up hook: loads tricks into every Python process of a launched training.
 
 `ghostgpu launch` puts this folder first in `PYTHONPATH`, so that `site` imports this file before
 the script runs. It waits for the import of torch, then gives way to whatever `sitecustomize` the
@@ -10,8 +10,8 @@ import os
 import sys
 
 _own_folder = os.path.dirname(os.path.abspath(__file__))
-# Under a private name and by its place: the script's environment may hold another ghostgpu, or
-# none. The package around it is never executed: it is only a place.
+# Under a private name and from this folder: the script's environment may have another ghostgpu,
+# or none. The package object only provides a search path; `ghostgpu/__init__.py` is never executed.
 _package = type(sys)("_ghostgpu")
 _package.__path__ = [os.path.dirname(os.path.dirname(_own_folder))]
 sys.modules[_package.__name__] = _package
@@ -24,8 +24,8 @@ if os.environ.get("GHOSTGPU_TRICKS"):
 
         launching.install()
     except Exception as error:
-        # Without its tricks a training would not be the one that was asked for. `site` survives
-        # every exception but this one.
+        # Without its tricks, this would not be the requested training. `site` catches every
+        # exception except this one.
         sys.stderr.write(f"ghostgpu: the tricks could not be started: {error!r}\n")
         sys.stderr.flush()
         os._exit(2)

@@ -1,25 +1,25 @@
 //! How long a plan takes, for programs that time cuDNN's engines and keep the fastest.
 //!
-//! PyTorch does so under `cudnn.benchmark`, and the workspace of the plan that wins is what the layer takes from
-//! then on. Which one wins on a real card is not known here. cuDNN lists its engines by how fast it believes
-//! them to be, and in 60 % of 490 searches on an H200 the workspace was that of the first one; so all take
-//! the same time, and the first one wins. There is one exception: engines that transform their operands
-//! (Winograd's algorithm, not fused) write a multiple of them to memory and read it again. In the four searches in
-//! which cuDNN listed such a one first, for layers with few channels, another one won. A layer that reads pictures as
-//! they are computes so little for each element that a change of layout alone costs more than it gains: there an
-//! engine that needs none won (a ResNet's first layer, the filter gradient of a ViT's patches).
+//! PyTorch does so under `cudnn.benchmark`, and the layer then always takes the workspace of the fastest plan. Which
+//! one is fastest on a real card is not known here. cuDNN lists its engines by their expected speed, and in 60 % of
+//! 490 searches on an H200 the workspace was that of the first one. So all plans take the same time, and the first
+//! one wins, with two exceptions. Engines that transform their operands (unfused Winograd) write a multiple of them to
+//! memory and read it again: in the four searches in which cuDNN listed such an engine first, for layers with few
+//! channels, another one won. And a layer that reads images computes so little per element that a change of layout
+//! costs more than it gains: there an engine without one won (a ResNet's first layer, the filter gradient of a ViT's
+//! patches).
 
 use ghostgpu_oracle::{Node, Value, attribute, kind};
 
 use crate::cudnn::data_type;
 
-/// Workspace that is written and read many times over the operands' own size.
+/// A workspace larger than this many times the operands makes an engine slow.
 const MOST_TIMES_THE_OPERANDS: u64 = 4;
 
-/// A layer with so few channels on one side computes little for each element of the other side.
+/// A layer with at most this many channels on one side computes little per element of the other side.
 const FEW_CHANNELS: i64 = 4;
 
-/// Whether a plan with this workspace is slower than others for what it moves through memory.
+/// Whether a plan with this workspace is slower than others because of what it moves through memory.
 pub fn moves_much(graph: &Node, workspace_bytes: i64) -> bool {
     let workspace_bytes = u64::try_from(workspace_bytes).unwrap_or(0);
     let operand_bytes = operand_bytes(graph);
@@ -29,7 +29,7 @@ pub fn moves_much(graph: &Node, workspace_bytes: i64) -> bool {
     workspace_bytes > MOST_TIMES_THE_OPERANDS.saturating_mul(operand_bytes)
 }
 
-/// Whether a convolution has a few channels, one after the other in memory, on either side.
+/// Whether a convolution has few channels on either side, stored as separate planes.
 fn reads_pictures(graph: &Node) -> bool {
     let mut tensors = Vec::new();
     collect_tensors(graph, &mut tensors);

@@ -1,4 +1,4 @@
-//! Finalising: the moment at which cuDNN computes what a descriptor has to say.
+//! Finalising: when cuDNN computes the derived attributes of a descriptor.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub fn finalize(descriptor: &Descriptor) -> i32 {
         kind::ENGINE => finalize_engine(&before),
         kind::ENGINE_CONFIG => finalize_config(&before),
         kind::EXECUTION_PLAN => finalize_plan(&before),
-        // Tensors, operations, knobs and the rest are what was set.
+        // Tensors, operations, knobs and the rest have only the attributes that were set.
         _ => Ok(Contents::default()),
     };
     match result {
@@ -58,7 +58,7 @@ fn finalize_graph(descriptor: &Descriptor) -> Result<Contents, i32> {
     })
 }
 
-/// The graph that an attribute of this descriptor leads to.
+/// The operation graph of the descriptor in this attribute.
 fn graph_below(contents: &Contents, name: i32) -> Result<Arc<Node>, i32> {
     let below = contents
         .descriptors(name)
@@ -155,7 +155,7 @@ fn finalize_config(contents: &Contents) -> Result<Contents, i32> {
     })
 }
 
-/// The workspace of an engine with its settings, which may also be asked for without a plan.
+/// The workspace of an engine configuration, which programs may also query without a plan.
 pub fn config_workspace(config: &Contents) -> Result<i64, i32> {
     let graph = config.graph.clone().ok_or(status::BAD_PARAM)?;
     let (engine, knobs) = config.engine_and_knobs().ok_or(status::BAD_PARAM)?;

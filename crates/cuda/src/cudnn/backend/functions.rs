@@ -155,8 +155,8 @@ pub unsafe extern "C" fn cudnnBackendGetAttribute(
     let available = stored.count();
     let wanted = usize::try_from(requested).unwrap_or(0).min(available);
     let is_only_counting = elements.is_null() || wanted == 0;
-    // The number of elements there are when only that is asked, else of those handed out: torch 2.15
-    // asks for one configuration and sizes its list by this.
+    // All elements if the caller only counts them, otherwise those that were returned: torch 2.15
+    // requests one configuration and sizes its list by this.
     let told = if is_only_counting { available } else { wanted };
     // SAFETY: promised by the caller.
     unsafe { write(count, told as i64) };
@@ -210,14 +210,14 @@ fn answer_for_unset(kind: i32, name: i32, count: *mut i64) -> i32 {
         unsafe { write(count, 0) };
         return status::SUCCESS;
     }
-    // A plan's own text is asked for by newer front ends, which do without when there is none.
+    // Newer front ends ask for a plan's own text, and manage without it.
     if kind == kind::EXECUTION_PLAN {
         call_log::call("cudnnBackendGetAttribute", || {
             format!("plan attribute {name} is not there")
         });
         return status::NOT_SUPPORTED;
     }
-    // These describe the real library's own contents, which we do not have.
+    // These describe internals of the real library, which we do not have.
     if [kind::OPERATION_GRAPH, kind::KERNEL_CACHE].contains(&kind) {
         refuse::refuse("cuDNN", &format!("cudnnBackendGetAttribute({name})"));
         return status::NOT_SUPPORTED;

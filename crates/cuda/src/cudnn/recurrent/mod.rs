@@ -1,4 +1,4 @@
-//! Recurrent networks: descriptors, where the weights lie, and how much memory a pass takes.
+//! Recurrent networks: descriptors, where the weights are, and how much memory a pass takes.
 
 mod network;
 mod recorded;

@@ -1,4 +1,4 @@
-//! What an RNN descriptor says.
+//! The network that an RNN descriptor describes.
 
 /// `cudnnRNNMode_t`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What a table that the user has recorded says about a recurrent network.
+//! Sizes of a recurrent network from a table that the user has recorded.
 
 use ghostgpu_library_sizes::Question;
 

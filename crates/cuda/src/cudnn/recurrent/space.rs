@@ -1,15 +1,15 @@
 //! Workspace and reserve of a recurrent network, as cuDNN 9.19 sizes them on an H200.
 //!
-//! `cudnnGetRNNTempSpaceSizes` wants a handle, so it cannot be asked without a card. Its answers were
-//! recorded for 18,700 networks (`ground_truth/cudnn`), and they are sums of a few buffers, each rounded
-//! up to 32 bytes: copies of the weights, of the padded input and output, of states and gates. All
-//! reserves and 99.8 % of the workspaces come out equal; the rest is in [`doubt`].
+//! `cudnnGetRNNTempSpaceSizes` requires a handle, so it cannot be asked without a card. Its answers were
+//! recorded for 18,700 networks (`ground_truth/cudnn`). They are sums of a few buffers, each rounded up
+//! to 32 bytes: copies of the weights, of the padded input and output, of states and gates. All reserves
+//! and 99.8 % of the workspaces are reproduced; [`doubt`] knows the rest.
 //! The workspace of a training step is that of the forward or of the backward pass, whichever is larger.
 
 use super::network::{Cell, Network, algorithm};
 use crate::cudnn::data_type;
 
-/// What the size of a pass depends on beside the network.
+/// What the size of a pass depends on besides the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch {
     pub size: u64,
@@ -18,10 +18,10 @@ pub struct Batch {
     pub steps: u64,
 }
 
-/// For cuBLAS, once per layer and direction.
+/// Workspace for cuBLAS, once per layer and direction.
 const MATRIX_PRODUCT_BYTES: u64 = 8 << 20;
 const HEADER_BYTES: u64 = 256;
-/// The forward pass of one direction keeps the gates of so many time steps at most.
+/// The forward pass of one direction keeps the gates of at most this many time steps.
 const GATE_WINDOW_STEPS: u64 = 256;
 
 fn aligned(bytes: u64) -> u64 {
@@ -252,7 +252,7 @@ fn sum_aligned(counts: &[u64], unit: u64) -> u64 {
     counts.iter().map(|count| aligned(count * unit)).sum()
 }
 
-/// What the formulas are known to miss, said aloud.
+/// A sentence for networks whose sizes the formulas are known to miss.
 pub fn doubt(network: &Network, batch: &Batch) -> Option<&'static str> {
     const SHORT_SEQUENCE: u64 = 32;
     let is_short = batch.longest < SHORT_SEQUENCE;

@@ -1,12 +1,12 @@
-//! Where each weight matrix and bias lies in the weight space.
+//! Where each weight matrix and bias is in the weight space.
 //!
 //! All matrices come first, one pseudo-layer after another (a layer's directions follow each other):
 //! the matrices applied to the input, then those applied to the hidden state, then the projection. All
-//! biases follow in the same order. Read from cuDNN 9.19 and equal on 4,861 networks.
+//! biases follow in the same order. This matches cuDNN 9.19 for 4,861 networks.
 
 use super::network::Network;
 
-/// Where one matrix and its bias lie.
+/// The offsets of one matrix and its bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub matrix_offset: u64,

@@ -1,9 +1,9 @@
-//! Scaled dot-product attention: its workspace from the shapes.
+//! The workspace of scaled dot-product attention, computed from its shapes.
 //!
-//! cuDNN compiles an attention kernel for seconds before it says what workspace it takes, so it is asked
-//! only whether it supports a graph, and the size is computed here. The formulas give all of 300 sizes
-//! recorded on an H200 with cuDNN 9.19 (`ground_truth/cudnn`): forward and backward, causal or not,
-//! with and without dropout, bias, and grouped heads, head sizes 8 to 256, one query to 4,096.
+//! cuDNN spends seconds compiling an attention kernel before it says what workspace it takes, so it is
+//! only asked whether it supports a graph, and the size is computed here. The formulas reproduce all of
+//! the 300 sizes recorded on an H200 with cuDNN 9.19 (`ground_truth/cudnn`): forward and backward, causal
+//! or not, with and without dropout, bias, and grouped heads, head sizes 8 to 256, one query to 4,096.
 
 use ghostgpu_oracle::{Node, attribute};
 
@@ -31,7 +31,7 @@ struct Shape {
     value_size: i64,
 }
 
-/// The workspace of an attention graph on a card with so many multiprocessors; `None` for other
+/// The workspace of an attention graph on a card with this many multiprocessors; `None` for other
 /// graphs.
 pub fn workspace(graph: &Node, multiprocessors: u32) -> Option<i64> {
     let shape = Shape::read(graph)?;
@@ -118,7 +118,7 @@ fn forward_bytes(shape: &Shape, multiprocessors: i64) -> i64 {
     if shape.queries > 1 {
         return HEADER_BYTES;
     }
-    // A single query: the keys are shared out, and each part leaves a result, a maximum and a sum.
+    // A single query: the keys are split, and each part leaves a result, a maximum and a sum.
     let parts = key_parts(shape, multiprocessors);
     if parts < 2 {
         return 0;
@@ -144,9 +144,9 @@ fn key_parts(shape: &Shape, multiprocessors: i64) -> i64 {
     parts
 }
 
-/// What the plan itself takes; the front end adds the queries' gradient in single precision and a sum
-/// per query. Where several heads share their keys, each head's own gradients of keys and values are
-/// kept until they are added up.
+/// The workspace of the plan itself; the front end adds the queries' gradient in single precision and a
+/// sum per query. If several heads share their keys, each head's own gradients of keys and values are
+/// kept until they are summed.
 fn backward_bytes(shape: &Shape) -> i64 {
     if shape.key_heads == shape.heads {
         return HEADER_BYTES;

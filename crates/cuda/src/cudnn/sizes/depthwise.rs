@@ -1,9 +1,9 @@
-//! Depthwise convolutions by engines that compile their kernel at run time.
+//! The workspace of depthwise convolutions by engines that compile their kernel at run time.
 //!
-//! cuDNN could be asked for these, too, but it compiles the kernel for every shape before it answers,
-//! more than a second each. Their workspace is simple: none, except that one engine for filter gradients
-//! with the channels last keeps partial sums. Equal to cuDNN 9.19's on an H200 for 215 plans, and, for
-//! the partial sums, to its answers without a card at five other batch sizes.
+//! cuDNN could be asked for these too, but it compiles the kernel for every shape before it answers,
+//! which takes more than a second each. Their workspace is simple: none, except that one engine for
+//! filter gradients with channels last keeps partial sums. This matches cuDNN 9.19 on an H200 for 215
+//! plans and, for the partial sums, its answers without a card at five other batch sizes.
 
 use ghostgpu_oracle::{Node, attribute, kind};
 

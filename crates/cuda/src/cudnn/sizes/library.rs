@@ -1,4 +1,4 @@
-//! Where the script's own cuDNN lies, and the libraries it needs beside it.
+//! Where the script's own cuDNN and the libraries that it needs are installed.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, OsStr, c_void};
@@ -11,12 +11,12 @@ use crate::real_library;
 /// The file of the cuDNN that the process has loaded.
 pub fn path() -> Option<PathBuf> {
     let function = real_library::find_loaded(&LIBRARY_NAMES, c"cudnnGetVersion")?;
-    // The function may come from one of cuDNN's parts; they all lie in one folder.
+    // The function may come from one of cuDNN's parts; they are all in one folder.
     let main = file_of(function)?.parent()?.join("libcudnn.so.9");
     main.exists().then_some(main)
 }
 
-/// The library that cuDNN is to take for cuBLASLt and the driver; it lies beside this one.
+/// The library that replaces cuBLASLt and the driver for cuDNN; it is beside this one.
 pub fn companions() -> Option<PathBuf> {
     // The command line preloads a link to this library from the run's folder.
     let own = std::fs::canonicalize(file_of(companions as *const c_void)?).ok()?;
@@ -35,7 +35,7 @@ fn file_of(function: *const c_void) -> Option<PathBuf> {
         CStr::from_ptr(info.assume_init().dli_fname)
     };
     let file = Path::new(OsStr::from_bytes(file.to_bytes()));
-    // Relative to the folder the process started in, which it may have left.
+    // A relative path refers to the folder the process started in, which it may have left.
     file.is_absolute().then(|| file.to_owned())
 }
 

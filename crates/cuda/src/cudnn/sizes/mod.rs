@@ -1,9 +1,9 @@
 //! Which engine runs an operation, and with how much workspace.
 //!
-//! A table that the user has recorded on such a card comes first. Else the user's own cuDNN is asked, in a child process ([`ghostgpu_oracle`]); what it cannot know
-//! without a Hopper card is put right by [`hopper`], and kernels that it would first compile are sized by
-//! [`attention`] and [`depthwise`]. Where it cannot be asked, because the user
-//! switched that off, it is too old, or it does not start, [`model`] answers, and the user is told.
+//! A table that the user has recorded on such a card comes first. Otherwise the user's own cuDNN is asked, in a child
+//! process ([`ghostgpu_oracle`]); [`hopper`] corrects what it cannot know without a Hopper card, and [`attention`] and
+//! [`depthwise`] size kernels that it would compile first. If it cannot be asked, because the user switched that off,
+//! it is too old, or it does not start, [`model`] answers, and the user is told.
 
 mod attention;
 mod depthwise;
@@ -65,7 +65,7 @@ fn recorded_heuristics(graph: &Node, mode: i32) -> Option<Vec<EngineConfig>> {
     Some(configs.collect())
 }
 
-/// What is to be known about an engine that the program names itself.
+/// What cuDNN says about an engine that the program names itself.
 pub fn engine(graph: &Node, index: i64) -> Result<EngineAnswer, i32> {
     match ask(graph, &Question::Engine { index }) {
         Some(Answer::Engine(answer)) if answer.status == 0 => Ok(answer),
@@ -157,9 +157,9 @@ fn ask(graph: &Node, question: &Question) -> Option<Answer> {
     }
 }
 
-/// In the run's folder: where cuDNN finds the stand-ins for its companions.
+/// The subfolder of the run folder in which cuDNN finds the stand-ins for its companions.
 const COMPANIONS_FOLDER: &str = "cudnn-oracle";
-/// Part of the store's name, to be changed when the companions answer otherwise.
+/// Part of the store's name. Change it whenever the companions' answers change.
 const COMPANIONS_VERSION: &str = "companions6";
 
 fn open(sheet: &DeviceSheet) -> Source {

@@ -19,7 +19,7 @@ use crate::state;
 
 /// The one engine of the model.
 const MODEL_ENGINE: i64 = 0;
-/// What the transposing engines take beside the copies.
+/// What the transposing engines take besides the copies.
 const SMALL_CHANGE_BYTES: i64 = 147;
 
 pub fn heuristics(graph: &Node) -> Result<Vec<EngineConfig>, i32> {
@@ -39,8 +39,8 @@ pub fn engine(graph: &Node, index: i64) -> Result<EngineAnswer, i32> {
     }
 }
 
-/// Attention and convolutions only: without cuDNN there is no telling which other graphs it supports,
-/// and PyTorch has other ways to run them.
+/// Attention and convolutions only: without cuDNN it is not known which other graphs it supports, and
+/// PyTorch has other ways to run them.
 pub fn workspace(graph: &Node) -> Result<i64, i32> {
     let multiprocessors = state::current_sheet().map_or(0, |sheet| sheet.multiprocessors);
     if let Some(bytes) = attention::workspace(graph, multiprocessors) {
@@ -60,7 +60,7 @@ pub fn workspace(graph: &Node) -> Result<i64, i32> {
     Ok(convolution_bytes(convolution, capability))
 }
 
-/// What one convolution takes on a card of this capability; on any with tensor cores where it is not known.
+/// What one convolution takes on a card of this capability; if it is unknown, on any card with tensor cores.
 fn convolution_bytes(convolution: &Node, capability: Option<Capability>) -> i64 {
     let tensors = convolution
         .attributes

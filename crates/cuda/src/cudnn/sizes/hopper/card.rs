@@ -9,10 +9,10 @@ const MEASURED_MULTIPROCESSORS: u64 = 132;
 
 /// Clusters of 1, 2, 3 … blocks that fit on an H200 with one block per multiprocessor.
 ///
-/// A cluster must lie within one processing cluster of the chip, and those have 16 or 18 working
-/// multiprocessors, so that some stay idle. The numbers follow from the sizes of the
-/// partial-sum buffers that cuDNN asks for there. Chips differ in which multiprocessors are
-/// switched off, so another H200 may have slightly other numbers.
+/// A cluster must be within one processing cluster of the chip, and those have 16 or 18 working
+/// multiprocessors, so some stay idle. The numbers follow from the sizes of the partial-sum buffers
+/// that cuDNN requests there. Chips differ in which multiprocessors are disabled, so another H200 may
+/// have slightly different numbers.
 const CLUSTERS_BY_SIZE: [u64; 16] = [132, 66, 39, 30, 22, 17, 15, 15, 9, 7, 7, 7, 7, 7, 7, 7];
 
 /// Blocks that run at once in clusters of `cluster` blocks; a multiple of `cluster`.

@@ -2,17 +2,17 @@
 //! run on it at once.
 //!
 //! Its fastest convolution engines there are persistent: as many blocks start as fit on the card, in
-//! clusters, and each works off one output tile after another. The tiles that are left over when
-//! all blocks have had the same number are few; to keep the whole card busy their sums are split
-//! over several blocks, which leave partial sums in the workspace. Asked without a card, cuDNN 9 sizes
-//! that buffer for 18 multiprocessors (one processing cluster of the chip), since the description of
-//! a card that it accepts does not say more. So we take that buffer off its answer and put the real
-//! card's on: [`problem`] counts the tiles, [`split`] finds how each one is split (by asking
-//! cuDNN about a small problem of the same kind), [`card`] knows what fits on the card.
+//! clusters, and each processes one output tile after another. A few tiles are left over when all
+//! blocks have had the same number; to keep the whole card busy, their sums are split over several
+//! blocks, which leave partial sums in the workspace. Asked without a card, cuDNN 9 sizes that buffer
+//! for 18 multiprocessors (one processing cluster of the chip), because the description of a card that
+//! it accepts does not say more. So we subtract that buffer from its answer and add the real card's:
+//! [`problem`] counts the tiles, [`split`] finds how each one is split (by asking cuDNN about a small
+//! problem of the same kind), [`card`] knows what fits on the card.
 //!
-//! Established on an H200 with cuDNN 9.19, with a handle and without: of 23,652 engine configurations of
-//! 2,448 convolutions 23,634 come out equal (`ground_truth/cudnn/compare.py` counts them). No other
-//! capability's answers depend on the number of multiprocessors.
+//! Verified on an H200 with cuDNN 9.19, with a handle and without: 23,634 of 23,652 engine
+//! configurations of 2,448 convolutions match (`ground_truth/cudnn/compare.py` counts them). The answers
+//! for other capabilities do not depend on the number of multiprocessors.
 
 mod card;
 mod problem;
@@ -23,12 +23,12 @@ use ghostgpu_oracle::Node;
 
 use problem::{Configuration, Problem};
 
-/// What the description of a card makes cuDNN believe.
+/// How many multiprocessors cuDNN assumes without a card.
 const DEVICELESS_MULTIPROCESSORS: u64 = 18;
 /// Alignment of the buffer.
 const SLACK_BYTES: i64 = 127;
 const COUNTER_BYTES: i64 = 4;
-/// Beside the counters of each split tile.
+/// Taken in addition to the counters of each split tile.
 const SPLIT_HEADER_BYTES: i64 = 32;
 
 /// Asks cuDNN for the workspace of (graph, engine, knobs, multiprocessors).
@@ -36,7 +36,7 @@ pub type AskWorkspace<'a> = dyn Fn(&Node, i64, &[(i32, i64)], Option<i32>) -> Op
 
 /// The workspace on the real card, from what cuDNN answers without one.
 ///
-/// Returned as it came where the engine is not of the persistent kind.
+/// The answer is returned unchanged if the engine is not persistent.
 pub fn on_card(
     sheet: &DeviceSheet,
     graph: &Node,
@@ -75,7 +75,7 @@ pub fn on_card(
 /// The buffer for `tiles` output tiles on `blocks` resident blocks, left-over tiles split `splits`
 /// ways.
 fn buffer_bytes(configuration: &Configuration, tiles: u64, blocks: u64, splits: u64) -> i64 {
-    // From the third round on, blocks draw their tiles from a common counter.
+    // With three or more rounds, blocks draw their tiles from a shared counter.
     let counter = if tiles.div_ceil(blocks) >= 3 {
         COUNTER_BYTES
     } else {
@@ -93,7 +93,7 @@ fn buffer_bytes(configuration: &Configuration, tiles: u64, blocks: u64, splits: 
     }
 }
 
-/// Partial sums are added in pairs, and the sums again: so many additions are there.
+/// How many additions it takes to add partial sums in pairs, then those sums, and so on.
 fn reduction_nodes(splits: u64) -> u64 {
     let mut nodes = 0;
     let mut remaining = splits;

@@ -42,12 +42,12 @@ pub struct Configuration {
     pub tile: i64,
     pub tile_rows: u64,
     pub tile_columns: u64,
-    /// The wider of two depths (a depth is how much of the sum is computed in one go).
+    /// Whether it has the larger of two depths (how much of the sum is computed per iteration).
     pub is_deep: bool,
     pub index_mode: i64,
     cluster_rows: u64,
     cluster_columns: u64,
-    /// Left-over tiles may be split.
+    /// Whether left-over tiles may be split.
     pub may_split: bool,
     knobs: Vec<(i32, i64)>,
 }
@@ -176,12 +176,12 @@ impl Problem {
         })
     }
 
-    /// Output tiles, with those that only fill up a cluster.
+    /// The number of output tiles, including those that only fill up a cluster.
     pub fn tiles(&self, configuration: &Configuration) -> u64 {
         let (rows, columns, repeats) = match self.direction {
             Direction::Forward => (self.output_pixels, self.filters, 1),
             Direction::Data => (self.input_pixels, self.channels, 1),
-            // Each tap of the filter is a matrix of its own.
+            // Each tap of the filter is a separate matrix.
             Direction::Filter => (self.filters, self.channels, self.taps),
         };
         let down = rows.div_ceil(configuration.tile_rows);
@@ -191,7 +191,7 @@ impl Problem {
             * self.groups
     }
 
-    /// How much of a sum is computed in one go.
+    /// How much of a sum is computed per iteration.
     pub fn depth(&self, configuration: &Configuration) -> u64 {
         let is_half = [data_type::HALF, data_type::BFLOAT16].contains(&self.data_type);
         if is_half && configuration.is_deep {
@@ -201,7 +201,7 @@ impl Problem {
         }
     }
 
-    /// In how many goes one output tile is computed.
+    /// How many iterations one output tile takes.
     pub fn iterations(&self, configuration: &Configuration) -> u64 {
         let depth = self.depth(configuration);
         match self.direction {

@@ -1,4 +1,4 @@
-//! Into how many parts a left-over tile's sum is cut.
+//! Into how many parts the sum of a left-over tile is split.
 //!
 //! cuDNN weighs shorter sums against the cost of adding the parts up; the cost depends on data
 //! type, tile and depth. We let it decide: it is asked about a problem with one left-over tile of the
@@ -11,7 +11,7 @@ use super::problem::{Configuration, Direction, Problem};
 use super::{AskWorkspace, DEVICELESS_MULTIPROCESSORS, SLACK_BYTES, SPLIT_HEADER_BYTES};
 use crate::cudnn::data_type;
 
-/// A tile is never cut into more parts.
+/// A tile is never split into more parts.
 const MOST_SPLITS: u64 = 128;
 /// A part must have more than this many terms of the sum when there are many parts and no full rounds
 /// before them.
@@ -44,7 +44,7 @@ pub fn splits(
     let model = ModelProblem {
         direction: problem.direction,
         data_type: problem.data_type,
-        // As many full rounds as there are: the more there were, the less a split saves.
+        // The same number of full rounds: the more there are, the less a split saves.
         tiles: tiles / blocks * asked + 1,
         terms: iterations * problem.depth(configuration),
     };
@@ -55,7 +55,7 @@ pub fn splits(
     };
     let sums = (bytes - SLACK_BYTES - SPLIT_HEADER_BYTES).max(0) as u64;
     let found = (sums / configuration.tile_bytes()).max(1);
-    // It would have gone on splitting: then parts of equal length decide.
+    // It would have split further: then parts of equal length decide.
     if most > asked && found + 2 >= asked {
         let shortest = LEAST_TERMS_OF_A_PART.div_ceil(problem.depth(configuration));
         let most = most.min(MOST_SPLITS).min(iterations / shortest).max(1);
@@ -64,7 +64,7 @@ pub fn splits(
     found
 }
 
-/// As many parts as are left of at most `most` when all but the last are equally long.
+/// How many parts there are if at most `most` are allowed and all but the last are equally long.
 fn parts_of_equal_length(iterations: u64, most: u64) -> u64 {
     iterations.div_ceil(iterations.div_ceil(most))
 }
@@ -102,7 +102,7 @@ fn addition_cost(problem: &Problem, configuration: &Configuration) -> u64 {
     };
     let depth = problem.depth(configuration);
     match problem.data_type {
-        // cuDNN reckons bfloat16 iterations to be eight times as fast as half-precision ones.
+        // cuDNN assumes that bfloat16 iterations are eight times as fast as half-precision ones.
         data_type::BFLOAT16 => eighths * 64 / depth,
         _ => eighths * 64 / depth / 8,
     }
