@@ -2,11 +2,11 @@
 
     python ground_truth/verdicts/own_processes.py --out FILE [--jobs a,b] [--workers 14]
 
-`smallest_limits.py` runs its trainings in forks of one process, whose host addresses are not those of
-a training that a user starts, and neither are the addresses that the driver gives segments. This
-starts from the limits recorded there and looks for the edge again: the smallest limit at which a
-training ends, and 2 MiB below it does not. Around an edge success is not monotonic, so the limits
-just above are run too; `steady_limit_bytes` is the smallest from which on all of them are enough.
+`smallest_limits.py` runs its trainings in forks of one process. Their host addresses differ from
+those of a training that a user starts, and with them the addresses that the driver gives segments.
+This starts from the limits recorded there and looks for the edge again: the smallest limit at which
+a training ends although it does not with 2 MiB less. Around an edge success is not monotonic, so
+the limits just above are run too; `steady_limit_bytes` is the smallest from which all are enough.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent / "harness"))
 
 from limited_histories import run_elsewhere
-from run_case import environment_facts
 from smallest_limits import SEGMENT_BYTES
+
+from run_case import environment_facts
 
 RECORDING = HERE.parent / "h200/verdicts/verdicts.json"
 #: So many limits above an edge must be enough, as `ghostgpu run` asks of its replays.

@@ -8,8 +8,8 @@ use crate::history::{History, Question};
 /// PyTorch gets its memory in multiples of this.
 const GRANULE_BYTES: u64 = 2 << 20;
 
-/// How many granules above the least memory must be enough, too. With a little more memory segments lie
-/// elsewhere, and what ends with less may fail: such a gap below the answer does not make it smaller.
+/// How many granules above the smallest memory must be enough as well. With a little more memory, segments lie
+/// elsewhere, and a program that completes with less may fail: the smallest memory is above such a gap.
 const ENOUGH_FROM_HERE: u64 = 4;
 
 /// A ResNet on an H200 took its first pages of code before its 8th, 16th and 24th segment.
@@ -77,9 +77,10 @@ impl History {
     }
 }
 
-/// The least number above `too_little` from which on `ends` holds, as far as its next neighbours tell; it holds
-/// from `enough` on.
-fn least(mut too_little: Option<u64>, enough: u64, ends: impl Fn(u64) -> bool) -> u64 {
+/// The least number above `too_little` from which on `completes` holds, as far as the next numbers tell; it holds from
+/// `enough` on. Where gaps lie further above, the middles decide which edge is found, so they are rounded as in
+/// `ground_truth/verdicts/smallest_limits.py`.
+fn least(mut too_little: Option<u64>, enough: u64, completes: impl Fn(u64) -> bool) -> u64 {
     loop {
         let (mut fails, mut found) = (too_little, enough);
         loop {
@@ -87,17 +88,14 @@ fn least(mut too_little: Option<u64>, enough: u64, ends: impl Fn(u64) -> bool) -
             if lowest >= found {
                 break;
             }
-            let middle = lowest + (found - lowest) / 2;
-            match ends(middle) {
+            let middle = lowest + (found - lowest - 1) / 2;
+            match completes(middle) {
                 true => found = middle,
                 false => fails = Some(middle),
             }
         }
-        let above = (found + 1..=found + ENOUGH_FROM_HERE).rev();
-        match above
-            .into_iter()
-            .find(|&above| above < enough && !ends(above))
-        {
+        let mut above = (found + 1..=found + ENOUGH_FROM_HERE).rev();
+        match above.find(|&above| above < enough && !completes(above)) {
             None => return found,
             gap => too_little = gap,
         }

@@ -21,9 +21,14 @@ const TENSOR_CORE: i32 = 0;
 const DOWN_CONVERT_INPUTS: i32 = 1;
 const NONDETERMINISTIC: i32 = 4;
 
+/// The heuristics that PyTorch asks when no proposal of the first ones could run: engines that need little memory.
+const FALLBACK_MODE: i32 = 2;
+
 struct Proposed {
     /// Kept alive, so that no other graph gets its address.
     graph: Arc<Node>,
+    /// The number of multiprocessors that the heuristics were asked for, if any.
+    target: Option<i32>,
     configs: Vec<EngineConfig>,
     /// Its number in the memory log, once it was written there.
     number: Option<u32>,
@@ -33,12 +38,13 @@ struct Proposed {
 static PROPOSED: Mutex<BTreeMap<usize, Proposed>> = Mutex::new(BTreeMap::new());
 
 /// Remembers what cuDNN proposed for a graph, in order.
-pub fn note_proposals(graph: &Arc<Node>, configs: &[EngineConfig]) {
+pub fn note_proposals(graph: &Arc<Node>, target: Option<i32>, configs: &[EngineConfig]) {
     if !observer::is_on() {
         return;
     }
     let proposed = Proposed {
         graph: Arc::clone(graph),
+        target,
         configs: configs.to_vec(),
         number: None,
     };
@@ -65,7 +71,9 @@ pub fn note_use(plan: &Contents, address: u64) {
         let ask = |config: &EngineConfig| {
             sizes::plan_workspace(&proposed.graph, config.engine, &config.knobs).ok()
         };
-        let workspaces = workspaces_from(&proposed.configs, chosen(plan), ask);
+        let (graph, target) = (&proposed.graph, proposed.target);
+        let fallback = || sizes::heuristics(graph, FALLBACK_MODE, target).unwrap_or_default();
+        let workspaces = workspaces_from(&proposed.configs, fallback, chosen(plan), ask);
         let words: Vec<String> = workspaces.iter().map(i64::to_string).collect();
         sizes = words.join(",");
         next
@@ -87,6 +95,7 @@ fn chosen(plan: &Contents) -> Option<(i64, Vec<(i32, i64)>)> {
 /// The workspaces of the proposals that PyTorch would try, starting with the one it chose.
 fn workspaces_from(
     configs: &[EngineConfig],
+    fallback: impl FnOnce() -> Vec<EngineConfig>,
     chosen: Option<(i64, Vec<(i32, i64)>)>,
     ask: impl Fn(&EngineConfig) -> Option<i64>,
 ) -> Vec<i64> {
@@ -109,8 +118,10 @@ fn workspaces_from(
         .filter(|&note| is_ruled_out(note))
         .chain((!has(&from_chosen[0], DOWN_CONVERT_INPUTS)).then_some(DOWN_CONVERT_INPUTS))
         .collect();
+    let fallback = fallback();
     from_chosen
         .iter()
+        .chain(&fallback)
         .filter(|config| !ruled_out.iter().any(|&note| has(config, note)))
         .filter_map(ask)
         .collect()
@@ -132,7 +143,7 @@ mod tests {
     /// An engine's workspace is its number; number 9 cannot run.
     fn workspaces(configs: &[EngineConfig], chosen: i64) -> Vec<i64> {
         let ask = |config: &EngineConfig| (config.engine != 9).then_some(config.engine);
-        workspaces_from(configs, Some((chosen, Vec::new())), ask)
+        workspaces_from(configs, Vec::new, Some((chosen, Vec::new())), ask)
     }
 
     #[test]
@@ -141,6 +152,16 @@ mod tests {
         assert_eq!(workspaces(&all, 5), [5, 4, 3]);
         assert_eq!(workspaces(&all, 4), [4, 3]);
         assert_eq!(workspaces(&all, 7), [] as [i64; 0]);
+    }
+
+    #[test]
+    fn fallback_engines_are_tried_last() {
+        let proposed = [5, 4].map(|engine| config(engine, &[]));
+        let fallback = || vec![config(1, &[]), config(9, &[])];
+        let ask = |config: &EngineConfig| (config.engine != 9).then_some(config.engine);
+        let from = |chosen| workspaces_from(&proposed, fallback, Some((chosen, Vec::new())), ask);
+        assert_eq!(from(5), [5, 4, 1]);
+        assert_eq!(from(7), [] as [i64; 0]);
     }
 
     #[test]

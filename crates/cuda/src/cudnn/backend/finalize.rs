@@ -71,8 +71,9 @@ fn finalize_heuristics(contents: &Contents) -> Result<Contents, i32> {
     let graph = graph_below(contents, attribute::HEURISTICS_GRAPH)?;
     let mode = contents.number(attribute::HEURISTICS_MODE).unwrap_or(0) as i32;
     let target = contents.number(attribute::HEURISTICS_SM_COUNT_TARGET);
-    let configs = sizes::heuristics(&graph, mode, target.map(|count| count as i32))?;
-    choices::note_proposals(&graph, &configs);
+    let target = target.map(|count| count as i32);
+    let configs = sizes::heuristics(&graph, mode, target)?;
+    choices::note_proposals(&graph, target, &configs);
     let results = configs
         .iter()
         .map(|config| Arc::new(config_descriptor(&graph, config)))
