@@ -31,7 +31,7 @@ pub struct Environment {
     pub infers: bool,
 }
 
-pub const NEEDLES: [&str; 68] = [
+pub const NEEDLES: [&str; 69] = [
     "GeForce",
     "Tesla ",
     "NVIDIA A",
@@ -51,6 +51,7 @@ pub const NEEDLES: [&str; 68] = [
     "/mnt/c",
     "/mnt/d",
     "WSL2",
+    " WSL ",
     "microsoft-standard",
     "ComfyUI",
     "diffusion-webui",

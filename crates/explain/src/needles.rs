@@ -136,6 +136,17 @@ fn pair(last: u8, first: u8) -> usize {
     usize::from(last.to_ascii_lowercase()) << 8 | usize::from(first.to_ascii_lowercase())
 }
 
+/// Whether the first needle in a line belongs to a family: then the line may be a message, and finding the
+/// others can be spared where it is only counted.
+pub fn begins_with_a_family(line: &[u8]) -> bool {
+    let Some(automaton) = AUTOMATON.as_ref() else {
+        return false;
+    };
+    let first = automaton.search.find(line);
+    let readers = first.map(|hit| Readers(automaton.readers[hit.pattern().as_usize()]));
+    readers.is_some_and(Readers::has_family)
+}
+
 /// The readers that need this line.
 pub fn readers_of(line: &[u8]) -> Readers {
     let Some(automaton) = AUTOMATON.as_ref() else {

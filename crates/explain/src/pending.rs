@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::clean::Writer;
 use crate::collected::Collected;
-use crate::families::{FAMILIES, Message};
+use crate::families::{FAMILIES, Message, add_figures_beside};
 use crate::finding::Finding;
 use crate::kind::Kind;
 use crate::needles::Readers;
@@ -180,6 +180,9 @@ fn messages_in(window: &Window, readers: Readers) -> Vec<Message> {
         .flat_map(|(_, family)| (family.read)(window))
         .collect();
     keep_the_best(window, &mut messages);
+    for message in &mut messages {
+        add_figures_beside(window, message);
+    }
     messages
 }
 

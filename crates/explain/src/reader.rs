@@ -10,7 +10,7 @@ use crate::collected::Collected;
 use crate::environment::{self, Environment};
 use crate::finding::Finding;
 use crate::memory_prints::{Prints, Series};
-use crate::needles::{Readers, may_continue, readers_of};
+use crate::needles::{Readers, begins_with_a_family, may_continue, readers_of};
 use crate::pending::{Anchor, Pending};
 use crate::progress::Progress;
 use crate::tail::{Recent, Tail};
@@ -109,21 +109,36 @@ impl Scan {
             Cow::Owned(plain) => plain.as_bytes(),
             Cow::Borrowed(_) => line,
         };
-        let readers = readers_of(line);
         match escaped_lines(line) {
             Some(lines) => {
                 for line in lines {
-                    self.plain_line(number, line.as_bytes(), readers_of(line.as_bytes()));
+                    self.plain_line(number, line.as_bytes());
                 }
             }
-            None => self.plain_line(number, line, readers),
+            None => self.plain_line(number, line),
         }
     }
 
-    fn plain_line(&mut self, number: u64, line: &[u8], mut readers: Readers) {
+    fn plain_line(&mut self, number: u64, line: &[u8]) {
         self.sequence += 1;
-        readers = self.with_seam(readers, line);
         let is_open = !self.pending.is_empty() || self.last.is_some();
+        // Where the next message is only counted, it need not be found across a line break.
+        let only_counts = !is_open && self.tail.skips_the_next();
+        if only_counts && begins_with_a_family(line) {
+            self.tail.is_budget_left(true, &mut self.collected);
+        } else {
+            let readers = match only_counts {
+                true => readers_of(line),
+                false => self.with_seam(readers_of(line), line),
+            };
+            self.sort_line(number, line, readers, is_open);
+        }
+        self.tail.keep(self.sequence, number, line);
+        self.recent.keep(self.sequence, line);
+    }
+
+    /// Passes a line on to the readers that need it.
+    fn sort_line(&mut self, number: u64, line: &[u8], readers: Readers, is_open: bool) {
         if readers.is_context_only() && !is_open {
             self.note_context(number, line, readers);
         } else if !readers.is_empty() || is_open {
@@ -137,8 +152,6 @@ impl Scan {
                 self.read(self.sequence, number, line, readers, is_read);
             }
         }
-        self.tail.keep(self.sequence, number, line);
-        self.recent.keep(self.sequence, line);
     }
 
     /// Notes a line that matters only if a message follows; cheap until then.

@@ -67,9 +67,7 @@ impl Tail {
             return true;
         }
         self.messages += 1;
-        let stride = 1u64
-            .checked_shl((self.read / BUDGET) as u32)
-            .unwrap_or(u64::MAX);
+        let stride = self.stride();
         self.is_over_budget = stride > 1;
         let is_read = self.messages.is_multiple_of(stride);
         match is_read {
@@ -77,6 +75,17 @@ impl Tail {
             false => collected.count_unread(),
         }
         is_read
+    }
+
+    /// Whether the next message will only be counted.
+    pub fn skips_the_next(&self) -> bool {
+        !(self.messages + 1).is_multiple_of(self.stride())
+    }
+
+    /// Of so many messages one is read.
+    fn stride(&self) -> u64 {
+        let doublings = (self.read / BUDGET) as u32;
+        1u64.checked_shl(doublings).unwrap_or(u64::MAX)
     }
 
     pub fn is_over_budget(&self) -> bool {

@@ -73,6 +73,11 @@ impl<'a> Window<'a> {
         &self.lines
     }
 
+    /// The lines in which a message may begin: what begins later has a window of its own.
+    pub fn wanted_lines(&self) -> std::ops::Range<usize> {
+        0..self.lines.len().min(self.last_line.saturating_add(1))
+    }
+
     /// A line without the sides of boxes and the marks of Markdown around it.
     pub fn undressed(&self, index: usize) -> &'a str {
         let line = self.lines.get(index).copied().unwrap_or_default();

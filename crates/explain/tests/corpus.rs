@@ -20,6 +20,28 @@ fn check(expected: &Expected) -> Result<(), String> {
         }
     };
     compare("kind", name_of(&finding.kind), expected.kind.clone());
+    if let Some(memory) = &expected.memory {
+        compare("memory", name_of(&finding.kind.memory()), memory.clone());
+    }
+    if let Some(purpose) = &expected.purpose {
+        compare("purpose", name_of(&explanation.purpose), purpose.clone());
+    }
+    let advice = explanation.advice.iter();
+    let advice: Vec<String> = advice
+        .map(|each| format!("{} {} {}", each.what, each.command, each.why))
+        .collect();
+    let advice = advice.join("\n");
+    let helps = expected.helps.iter().any(|word| advice.contains(word));
+    if !expected.helps.is_empty() && !helps {
+        compare(
+            "advice",
+            advice.clone(),
+            format!("one of {:?}", expected.helps),
+        );
+    }
+    for word in expected.never.iter().filter(|word| advice.contains(*word)) {
+        compare("advice", advice.clone(), format!("nothing of {word}"));
+    }
     let main = explanation.situations.first();
     compare(
         "situation",

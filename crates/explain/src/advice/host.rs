@@ -144,8 +144,11 @@ impl Advisor<'_> {
                 "larger-heap",
                 "spark-submit --driver-memory 16g --executor-memory 16g",
             ),
+            Some("the JVM") => self.advise("smaller-heap", "java -Xmx4g -Xss512k ..."),
             Some("Node.js") => self.advise("larger-heap", "NODE_OPTIONS=--max-old-space-size=8192"),
-            Some("Level Zero" | "Vulkan") => self.advise("less-at-once", "batch_size=1"),
+            Some("Level Zero" | "Vulkan" | "OpenCL" | "ncnn") => {
+                self.advise("less-at-once", "batch_size=1")
+            }
             Some("PaddlePaddle") => self
                 .advise(
                     "paddle-cpu",
@@ -161,11 +164,16 @@ impl Advisor<'_> {
             Some("ONNX Runtime") => {
                 self.advise("onnx-cpu-arena", "options.enable_cpu_mem_arena = False")
             }
-            _ => self.advise("host-chunks", "chunksize=100_000"),
+            Some(_) => self.advise("host-chunks", "chunksize=100_000"),
+            None => self.advise("close-programs-host", "top -o %MEM"),
         };
         let mut found = vec![own];
-        if environment.is_windows {
-            found.push(self.larger_page_file());
+        match environment.is_windows {
+            true => found.push(self.larger_page_file()),
+            false => found.push(self.advise(
+                "more-swap",
+                "sudo fallocate -l 16G /swapfile && sudo chmod 600 /swapfile && sudo mkswap /swapfile && sudo swapon /swapfile",
+            )),
         }
         found.push(self.check_ram());
         found.push(self.advise("close-programs-host", "top -o %MEM"));

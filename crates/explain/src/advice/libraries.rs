@@ -16,6 +16,17 @@ pub fn is_beside_pytorch(finding: &Finding) -> bool {
 
 /// Shows the card's memory while settings of the program are tried.
 const WATCH: &str = "nvidia-smi --query-gpu=memory.used --format=csv -l 1";
+const WATCH_AMD: &str = "watch -n 1 rocm-smi --showmeminfo vram";
+/// The same for cards of any make.
+const WATCH_ANY: &str = "nvtop";
+
+/// The message names AMD's interface.
+fn is_rocm(finding: &Finding) -> bool {
+    let text = finding.text.to_ascii_lowercase();
+    ["hiperror", "hipmalloc", "rocm", "hip error"]
+        .iter()
+        .any(|sign| text.contains(sign))
+}
 
 impl Advisor<'_> {
     pub fn other_library(&self, finding: &Finding, purpose: Purpose) -> Vec<Advice> {
@@ -151,7 +162,56 @@ impl Advisor<'_> {
                     "ffmpeg ... -surfaces 8 -extra_hw_frames 2",
                 ),
             ],
-            "Vulkan" | "Direct3D" | "OpenCL" => vec![service("less-at-once", WATCH)],
+            "Vulkan" | "Direct3D" | "OpenCL" | "WebGPU" => {
+                vec![service("less-at-once", WATCH_ANY)]
+            }
+            "Kaldi" => vec![
+                self.advise("kaldi-wait", "nvidia-smi -c 3; --use-gpu=wait"),
+                training("framework-batch", "--trainer.num-chunk-per-minibatch 32"),
+            ],
+            "PhysX" => vec![
+                training("fewer-environments", "num_envs=512"),
+                self.advise(
+                    "physx-buffers",
+                    "gpu_max_rigid_contact_count: 524288   gpu_heap_capacity: 33554432",
+                ),
+            ],
+            "ncnn" => vec![
+                service(
+                    "smaller-tiles",
+                    "realesrgan-ncnn-vulkan -i in.png -o out.png -t 100",
+                ),
+                self.advise("fewer-jobs", "-j 1:1:1"),
+            ],
+            "COLMAP" => vec![
+                service("colmap-image", "--PatchMatchStereo.max_image_size 2000"),
+                service(
+                    "colmap-features",
+                    "--SiftExtraction.max_image_size 2000 --SiftMatching.max_num_matches 16384",
+                ),
+            ],
+            "RELION" => vec![
+                self.advise(
+                    "relion-ranks",
+                    "mpirun -n 2 relion_refine_mpi --gpu \"0\" ...",
+                ),
+                precision("relion-pad", "--pad 1"),
+                service(
+                    "relion-box",
+                    "relion_preprocess --extract_size 256 --scale 128",
+                ),
+            ],
+            "instant-ngp" => vec![
+                service("ngp-images", "ffmpeg -i in.jpg -vf scale=iw/2:-1 out.jpg"),
+                precision("ngp-grid", "\"log2_hashmap_size\": 17"),
+            ],
+            "AMDGPU.jl" => vec![
+                self.advise("julia-reclaim", "GC.gc(true)"),
+                rounding(
+                    "in-chunks",
+                    "for part in Iterators.partition(1:n, 1024) ... end",
+                ),
+            ],
             "MATLAB" => vec![
                 self.advise("matlab-reset", "reset(gpuDevice)"),
                 precision("matlab-single", "x = gpuArray(single(x))"),
@@ -185,22 +245,26 @@ impl Advisor<'_> {
             _ => Vec::new(),
         };
         let is_known = !found.is_empty();
-        found.extend(self.who_else(library));
+        found.extend(self.who_else(library, finding));
         match library {
             _ if is_known => {}
             // No CUDA, and no card that nvidia-smi knows.
             "Ascend" => found.push(training("framework-batch", "batch size: 8")),
-            _ => found.extend(self.any_program()),
+            _ => found.extend(self.any_program(is_rocm(finding))),
         }
         found
     }
 
-    /// A program about which nothing is known but that it uses CUDA.
-    fn any_program(&self) -> Vec<Advice> {
+    /// A program about which nothing is known but that it uses the card.
+    fn any_program(&self, is_rocm: bool) -> Vec<Advice> {
+        let (watch, other_card) = match is_rocm {
+            true => (WATCH_AMD, "HIP_VISIBLE_DEVICES=1 ./program"),
+            false => (WATCH, "CUDA_VISIBLE_DEVICES=1 ./program"),
+        };
         vec![
-            self.advise("less-at-once", WATCH)
+            self.advise("less-at-once", watch)
                 .with_effect(Effect::Service),
-            self.advise("other-card", "CUDA_VISIBLE_DEVICES=1 ./program"),
+            self.advise("other-card", other_card),
         ]
     }
 
@@ -210,10 +274,12 @@ impl Advisor<'_> {
     }
 
     /// Who else uses the device, where there is a command that tells.
-    fn who_else(&self, library: &str) -> Option<Advice> {
+    fn who_else(&self, library: &str, finding: &Finding) -> Option<Advice> {
         match library {
             "MindSpore" | "Ascend" => Some(self.advise("npu-see", "npu-smi info")),
-            "DirectML" => None,
+            "DirectML" | "Vulkan" | "OpenCL" | "Direct3D" | "WebGPU" | "ncnn" => None,
+            "AMDGPU.jl" => Some(self.advise("see-card", "rocm-smi --showpids")),
+            _ if is_rocm(finding) => Some(self.advise("see-card", "rocm-smi --showpids")),
             _ => Some(self.advise("see-card", "nvidia-smi")),
         }
     }
@@ -260,7 +326,7 @@ impl Advisor<'_> {
                 "torch.cuda.set_per_process_memory_fraction(0.7)",
             ));
         } else {
-            found.extend(self.who_else("any"));
+            found.extend(self.who_else("any", finding));
         }
         found
     }

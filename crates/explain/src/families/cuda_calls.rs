@@ -10,6 +10,12 @@ pub const FAMILY: Family = Family {
         "Out of memory",
         "OUT_OF_MEMORY",
         "cudaErrorMemoryAllocation",
+        "hipErrorOutOfMemory",
+        "cuMemAlloc",
+        "cudaMalloc",
+        "CUDA error",
+        "nsufficient GPU memory",
+        "nsufficient device memory",
         "pin memory thread",
         "host-pinned",
         "pinned host memory",
@@ -29,7 +35,7 @@ pattern!(
 // What CUDA calls the error, in programs of any kind.
 pattern!(
     NATIVE,
-    r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|cudaMalloc(?:retry)?failed:outofmemory|hipErrorOutOfMemory|CUresulterrorresult=2|unabletoallocateenoughmemory(?:orotherresources)?toperformtherequestedoperation|CUDA::error'?[^\n]{0,20}\n?[^\n]{0,300}?\n?error:outofmemory"
+    r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|cudaMalloc(?:retry)?failed:outofmemory|hipErrorOutOfMemory|CUresulterrorresult=2|hasinsufficient(?:GPU|device|video)memory|cu(?:da)?M(?:em)?Alloc\w{0,16}(?:failed|returned)[^\n]{0,24}?outofmemory|\bCUDA(?:driver)?error(?:code|number)?[:=#(]{0,2}2(?:[^0-9.%\w]|at\b|$)|cuda运行时错误\(2\):?(?:内存不足)?|unabletoallocateenoughmemory(?:orotherresources)?toperformtherequestedoperation|CUDA::error'?[^\n]{0,20}\n?[^\n]{0,300}?\n?error:outofmemory"
 );
 // PyTorch fails on the way to its message: NVML is missing, as on Jetson boards and in some containers.
 pattern!(
@@ -57,7 +63,7 @@ fn read(window: &Window) -> Vec<Message> {
         if messages.iter().any(is_known) {
             continue;
         }
-        if is_explained(text, end) {
+        if is_explained(text, start, end) {
             continue;
         }
         // NCCL's own message says more.
@@ -65,11 +71,18 @@ fn read(window: &Window) -> Vec<Message> {
         if before.to_ascii_lowercase().contains("lccn") {
             continue;
         }
-        messages.push(Message::new(Kind::CudaCall, start, end));
+        // PyTorch has a colon between the two, and no quotes.
+        let said = text[start..end].to_ascii_lowercase();
+        let is_other = said.contains('\'') || said == "cudaerroroutofmemory";
+        let kind = match is_other && !has_pytorch(text) {
+            true => Kind::CudaProgram,
+            false => Kind::CudaCall,
+        };
+        messages.push(Message::new(kind, start, end));
     }
     for found in NATIVE.printed(text) {
         let (start, end) = range(&found);
-        if is_explained(text, end) {
+        if is_explained(text, start, end) {
             continue;
         }
         let known = messages
@@ -101,18 +114,23 @@ fn read(window: &Window) -> Vec<Message> {
     pinned(window, messages)
 }
 
-/// A manual says what the error means.
-fn is_explained(text: &str, end: usize) -> bool {
-    let after = text.get(end..).unwrap_or_default().to_ascii_lowercase();
-    ["means", "isreturned", "indicates", "isnot", "israised"]
-        .iter()
-        .any(|word| after.starts_with(word))
+// A manual says what the error means, or a header which number it has.
+pattern!(
+    EXPLAINED,
+    r"^(?:\([^()\n]{0,40}\))?(?:means|indicates|occurs|happens|isreturned|israised|isnot|isthe|isa|isone|canbe|maybe|=\s?(?:2|0x)|['\x22”]时)"
+);
+pattern!(COMPARED, r"(?:case|==|!=)$");
+
+fn is_explained(text: &str, start: usize, end: usize) -> bool {
+    let (before, after) = (text.get(..start), text.get(end..));
+    EXPLAINED.find(after.unwrap_or_default()).is_some()
+        || COMPARED.find(before.unwrap_or_default()).is_some()
 }
 
 /// PyTorch's words, or a path of its own, stand around the call.
 fn has_pytorch(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
-    ["torch", "/aten/", "/thc/", "c10::"]
+    ["torch", "/aten/", "/thc/", "\\thc\\", "c10::"]
         .iter()
         .any(|sign| text.contains(sign))
 }

@@ -10,6 +10,7 @@ pub const FAMILY: Family = Family {
         "Out of memory allocating",
         "out of memory to allocate",
         "Out of memory error on GPU",
+        "PaddleCheckError",
         "内存不足错误",
     ],
     read,
@@ -23,6 +24,8 @@ pattern!(
     PADDLE,
     r"OutofmemoryerroronGPU(\d+)\.Cannotallocate({A})(?:GPU)?memory(?:onGPU\d+)?(?:,({A})memoryhasbeenallocated)?(?:(?:and|,)availablememoryis(?:only)?({A}))?"
 );
+// Its check after a call, in old releases.
+pattern!(PADDLE_CHECK, r"PaddleCheckError:outofmemory");
 // The same as browsers translate it for those who paste what they see.
 pattern!(
     PADDLE_IN_CHINESE,
@@ -43,6 +46,10 @@ fn read(window: &Window) -> Vec<Message> {
             },
             ..Message::new(Kind::CuPy, start, end)
         });
+    }
+    for found in PADDLE_CHECK.printed(text) {
+        let (start, end) = range(&found);
+        messages.push(Message::new(Kind::Paddle, start, end));
     }
     for found in PADDLE
         .all(text)

@@ -36,7 +36,7 @@ pattern!(
 );
 pattern!(
     FILES,
-    r"unabletoopensharedmemoryobject</[^>]{1,80}>|unabletowritetofile</torch_[^>]{1,80}>|unableto(?:mmap|resizefile)[^\n]{0,60}</?torch_[^>]{1,80}>|Nospaceleftondevice:?'?/(?:dev/shm|torch_)|failedtoextend/dev/shm/[\w-]{1,40}|creatingsharedmemorysegment/dev/shm/[\w-]{1,40}"
+    r"unabletoopensharedmemoryobject</[^>]{1,80}>|unabletowritetofile</torch_[^>]{1,80}>|unableto(?:mmap|resizefile)[^\n]{0,60}</?torch_[^>]{1,80}>|Nospaceleftondevice:?'?/(?:dev/shm|torch_)|Nospaceleftondevice:[^\n]{0,160}?->'/dev/shm/|failedtoextend/dev/shm/[\w-]{1,40}|creatingsharedmemorysegment/dev/shm/[\w-]{1,40}"
 );
 
 fn read(window: &Window) -> Vec<Message> {

@@ -21,9 +21,15 @@ pub const FAMILY: Family = Family {
         "NVENC indicates",
         "cuvid",
         "VK_ERROR_OUT_OF_DEVICE",
+        "vkAllocateMemory",
+        "clCreateBuffer",
+        "clEnqueue",
         "OutOfDeviceMemory",
         "Out of video memory",
         "E_OUTOFMEMORY",
+        "8007000e",
+        "wgpu error",
+        "not enough memory left",
         "Out of memory on device",
         "enough VRAM",
         "allocate VRAM",
@@ -33,7 +39,7 @@ pub const FAMILY: Family = Family {
 };
 
 /// Groups: `asked` and `free`, as far as a message gives them.
-const OWN_WORDS: [(&str, &Pattern); 11] = [
+const OWN_WORDS: [(&str, &Pattern); 13] = [
     ("Blender", &BLENDER),
     ("V-Ray", &VRAY),
     ("Iray", &IRAY),
@@ -43,6 +49,8 @@ const OWN_WORDS: [(&str, &Pattern); 11] = [
     ("NVENC", &NVENC),
     ("NVDEC", &NVDEC),
     ("Vulkan", &VULKAN),
+    ("ncnn", &NCNN),
+    ("WebGPU", &WEB_GPU),
     ("Direct3D", &DIRECT_3D),
     ("MATLAB", &MATLAB),
 ];
@@ -69,7 +77,7 @@ pattern!(
 );
 pattern!(
     OPENCL,
-    r"CL_MEM_OBJECT_ALLOCATION_FAILURE|MemoryObjectAllocationFailure"
+    r"CL_MEM_OBJECT_ALLOCATION_FAILURE|MemoryObjectAllocationFailure|\bcl(?:CreateBuffer|CreateImage|Enqueue\w{4,30}?)(?:failed|returned|error)?(?:with)?(?:code|error)?[:(=]{0,2}-(?:4|61)(?:[^0-9.]|$)"
 );
 pattern!(
     NVENC,
@@ -83,9 +91,16 @@ pattern!(
     VULKAN,
     r"VK_ERROR_OUT_OF_DEVICE_MEMORY|vk::OutOfDeviceMemoryError"
 );
+// Upscalers and interpolators of pictures: the number is Vulkan's.
+pattern!(NCNN, r"vkAllocateMemoryfailed[:(]?-2(?:[^0-9.]|$)");
 pattern!(
     DIRECT_3D,
-    r"Outofvideomemorytryingtoallocatearenderingresource|E_OUTOFMEMORY"
+    r"Outofvideomemorytryingtoallocatearenderingresource|E_OUTOFMEMORY|(?:d3d|dxgi|direct3d|rendertexture)[^\n]{0,300}?8007000e"
+);
+// Rust's `wgpu`, in browsers and programs.
+pattern!(
+    WEB_GPU,
+    r"wgpuerror:OutofMemory|wgpuerror:ValidationError(?s:.{0,160}?)Notenoughmemoryleft|Queue::submit:notenoughmemoryleft"
 );
 pattern!(
     MATLAB,

@@ -81,9 +81,9 @@ pattern!(
     LIKELY,
     r"(?x)^\W*(?:Killed(?::\s?9)?|已杀死|已砍掉|强制终止|強制終了|죽었음|Убито|Getötet|Processus\sarrêté)\W*$ | (?:line|行)\s?\d+:\s*\d+\s+(?:Killed|已杀死)(?:\s|$) | \d+\s+(?:Killed|已杀死)\s{3,}
       | \d/\d+\s\[[^\]]{1,60}\]\s*(?:Killed|已杀死)(?:\W*$|`)
-      | exit(?:ed\swith)?\s?(?:code|status):?\s?=?\s?(?:137|-9)\b | code[=:]\s?137\b | return\scode\s=\s-9
+      | exit(?:ed\swith)?\s?(?:code|status):?\s?=?\s?(?:137|-9)\b | \bstatus\scode:?\s137\b | code[=:]\s?137\b | return\scode\s=\s-9
       | exitcode\s*:\s*-9 | Signal\s9\s?\(SIGKILL\) | signal\s9:\sSIGKILL | died\swith\s<Signals\.SIGKILL
-      | ^zsh:\skilled\s | terminated\sby\ssignal\s(?:9|SIGKILL) | killed\sby\ssignal:?\s(?:9|SIGKILL)"
+      | (?:都会|就会|总是|被)\s?killed\b | ^zsh:\skilled\s | terminated\sby\ssignal\s(?:9|SIGKILL) | killed\sby\ssignal:?\s(?:9|SIGKILL)"
 );
 
 // What every match of `LIKELY` contains: most lines of a window have nothing of it.
@@ -113,7 +113,7 @@ fn read(window: &Window) -> Vec<Message> {
         }
         messages.push(message);
     }
-    for index in 0..window.lines().len() {
+    for index in window.wanted_lines() {
         let line = window.undressed(index);
         let (start, end) = (window.start_of(index), window.start_of(index + 1));
         let is_new = |message: &Message| message.start >= end || message.end <= start;

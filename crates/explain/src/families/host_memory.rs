@@ -15,6 +15,7 @@ pub const FAMILY: Family = Family {
         "bad_alloc",
         "posix_memalign",
         "annot allocate memory",
+        "ENOMEM",
         "dispatched on the CPU or the disk",
     ],
     read,
@@ -31,6 +32,15 @@ pattern!(
 pattern!(
     PYTHON,
     r"^\W*(?:[\w.]*\.)?(?:_Array)?MemoryError(?::.*)?\W*$|std::bad_alloc|OSError: \[Errno 12\] Cannot allocate memory"
+);
+// What the C library says of any call that found no memory; other limits are reported in the same words.
+pattern!(
+    ERRNO,
+    r"(?:^|[:\])'\x22]\s?|\berror |errno ?=? ?12\W{0,3})cannot allocate memory(?:\W*$|[.,;:)'\x22])|\bENOMEM\b"
+);
+pattern!(
+    OTHER_LIMIT,
+    r"static tls|mlock|memlock|ibv_|shared memory|shmget|/dev/shm|virtual memory exhausted|\bENOMEM\b\s*(?:=|12\s*/\*|\()|-ENOMEM"
 );
 pattern!(DISPATCHED, r"SomemodulesaredispatchedontheCPUorthedisk");
 
@@ -60,19 +70,31 @@ fn read(window: &Window) -> Vec<Message> {
         messages.push(Message::new(Kind::DispatchedElsewhere, start, end));
     }
     if messages.is_empty() {
-        for (index, line) in window.lines().iter().enumerate() {
-            // The same C++ exception, for the card's memory, perhaps on the next line.
-            let tail = text.get(window.start_of(index)..).unwrap_or_default();
-            let tail: String = tail.chars().take(200).collect();
-            let tail = tail.to_ascii_lowercase();
-            let is_cuda = ["cuda", "rmm", "devicememory"]
-                .iter()
-                .any(|sign| tail.contains(sign));
-            if PYTHON.find(line).is_some() && !is_cuda {
-                let (start, end) = (window.start_of(index), window.start_of(index + 1));
-                messages.push(Message::new(Kind::PythonMemory, start, end));
+        for index in window.wanted_lines() {
+            let line = window.lines().get(index).copied().unwrap_or_default();
+            let kind = if PYTHON.find(line).is_some() {
+                Kind::PythonMemory
+            } else if ERRNO.find(line).is_some() && OTHER_LIMIT.find(line).is_none() {
+                Kind::OtherHost
+            } else {
+                continue;
+            };
+            if is_of_the_card(window, index) {
+                continue;
             }
+            let (start, end) = (window.start_of(index), window.start_of(index + 1));
+            messages.push(Message::new(kind, start, end));
         }
     }
     messages
+}
+
+/// The same C++ exception, for the card's memory, perhaps on the next line.
+fn is_of_the_card(window: &Window, line: usize) -> bool {
+    let tail = window.squeezed().get(window.start_of(line)..);
+    let tail: String = tail.unwrap_or_default().chars().take(200).collect();
+    let tail = tail.to_ascii_lowercase();
+    ["cuda", "cumem", "hipm", "rmm", "devicememory"]
+        .iter()
+        .any(|sign| tail.contains(sign))
 }

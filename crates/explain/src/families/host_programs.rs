@@ -14,27 +14,34 @@ pub const FAMILY: Family = Family {
         "allocate vector of size",
         "lang.OutOfMemoryError",
         "heap out of memory",
+        "process out of memory",
+        "Java Runtime Environment to continue",
         "runtime: out of memory",
         "Killed signal terminated",
         "due to signal 9",
         "virtual memory exhausted",
         "ERROR_OUT_OF_HOST_MEMORY",
+        "CL_OUT_OF_HOST_MEMORY",
+        "vkAllocateMemory",
     ],
     read,
 };
 
 /// Groups: `asked`, where a message gives it.
-const OWN_WORDS: [(&str, &Pattern); 10] = [
+const OWN_WORDS: [(&str, &Pattern); 13] = [
     ("PaddlePaddle", &PADDLE),
     ("OpenCV", &OPENCV),
     ("Rust", &RUST),
     ("Arrow", &ARROW),
     ("R", &R),
     ("Java", &JAVA),
+    ("the JVM", &JVM),
     ("Node.js", &NODE),
     ("Go", &GO),
     ("the compiler", &COMPILER),
     ("Vulkan", &VULKAN),
+    ("ncnn", &NCNN),
+    ("OpenCL", &OPENCL),
 ];
 
 pattern!(PADDLE, r"Failtoallocmemoryof(?P<asked>\d+)size");
@@ -49,13 +56,23 @@ pattern!(
     JAVA,
     r"java\.lang\.OutOfMemoryError(?::(?:Javaheapspace|GCoverheadlimitexceeded|Directbuffermemory|Metaspace))?"
 );
-pattern!(NODE, r"(?:JavaScript)?heapoutofmemory");
+// The JVM itself, whose heap takes what its own threads and libraries need.
+pattern!(
+    JVM,
+    r"insufficientmemoryfortheJavaRuntimeEnvironment(?:tocontinue)?\.?\n?(?:Nativememoryallocation\(\w{1,12}\)failedto(?:map|allocate)(?P<asked>\d+)bytes)?"
+);
+pattern!(
+    NODE,
+    r"(?:JavaScript)?heapoutofmemory|JSAllocationfailed-processoutofmemory"
+);
 pattern!(GO, r"fatalerror:runtime:outofmemory");
 pattern!(
     COMPILER,
     r"fatalerror:Killedsignalterminatedprogram\w+|'\w{2,20}'diedduetosignal9|virtualmemoryexhausted:Cannotallocatememory"
 );
 pattern!(VULKAN, r"VK_ERROR_OUT_OF_HOST_MEMORY");
+pattern!(NCNN, r"vkAllocateMemoryfailed[:(]?-1(?:[^0-9.]|$)");
+pattern!(OPENCL, r"CL_OUT_OF_HOST_MEMORY");
 
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();

@@ -14,6 +14,8 @@ pub const FAMILY: Family = Family {
         "valid convolution algorithms",
         "unable to find an engine",
         "Not enough memory for workspace",
+        "_SUCCESS (",
+        "STATUS_SUCCESS(",
     ],
     read,
 };
@@ -26,10 +28,15 @@ pattern!(
     NO_ALGORITHM,
     r"(?i)UnabletofindavalidcuDNNalgorithmtorunconvolution|novalidconvolutionalgorithmsavailableincuDNN|(?:GET|FIND)wasunabletofindanenginetoexecutethiscomputation|Unabletofindanenginetoexecute"
 );
+// A check that prints the number of a status: of each library the one that means no memory.
+pattern!(
+    NUMBERED,
+    r"(CUBLAS|CUDNN|CUFFT|CUSOLVER|CUSPARSE)_(?:STATUS_)?SUCCESS\((\d{1,3})vs\.?0\)"
+);
 pattern!(WORKSPACE, r"Notenoughmemoryforworkspace!");
 
 /// What stands around a call of a framework that is not PyTorch.
-const CALLERS: [(&str, &[&str]); 7] = [
+const CALLERS: [(&str, &[&str]); 10] = [
     ("CNTK", &["cntk", "cublasfailure3:", ";gpu="]),
     (
         "TensorFlow",
@@ -42,6 +49,9 @@ const CALLERS: [(&str, &[&str]); 7] = [
     ),
     ("MXNet", &["mxnet", "mshadow"]),
     ("PaddlePaddle", &["paddle"]),
+    ("CuPy", &["cupy"]),
+    ("CUDA.jl", &["cuda.jl", "@cuda"]),
+    ("candle", &["candle"]),
     ("Caffe", &["caffe::", "caffe/", "/caffe"]),
     ("llama.cpp", &["ggml"]),
     ("darknet", &["darknet"]),
@@ -77,6 +87,23 @@ fn read(window: &Window) -> Vec<Message> {
             let call = call.as_str().chars().take(120).collect();
             message.figures.add("call", FigureValue::Text(call));
         }
+        if let Some(library) = caller {
+            let name = FigureValue::Text(library.to_owned());
+            message.figures.add(LIBRARY, name);
+        }
+        messages.push(message);
+    }
+    for found in NUMBERED.printed(text) {
+        let (start, end) = range(&found);
+        let (kind, no_memory) = match found[1].to_ascii_uppercase().as_str() {
+            "CUBLAS" => (Kind::Cublas, "3"),
+            "CUDNN" => (Kind::Cudnn, "2"),
+            _ => (Kind::OtherLibrary, "2"),
+        };
+        if &found[2] != no_memory {
+            continue;
+        }
+        let mut message = Message::new(kind, start, end);
         if let Some(library) = caller {
             let name = FigureValue::Text(library.to_owned());
             message.figures.add(LIBRARY, name);

@@ -10,6 +10,7 @@ mod host_memory;
 mod host_programs;
 mod libraries;
 mod llama_cpp;
+mod loose_figures;
 mod malloc_async;
 mod mps;
 mod nccl;
@@ -33,6 +34,8 @@ use crate::amount::{Amount, read_amount};
 use crate::finding::Figures;
 use crate::kind::Kind;
 use crate::window::Window;
+
+pub use loose_figures::add_figures_beside;
 
 /// A family of messages: what to search for, and how to read it.
 pub struct Family {

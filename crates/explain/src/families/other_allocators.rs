@@ -21,6 +21,9 @@ pub const FAMILY: Family = Family {
         "efaultAllocator",
         "cudaSuccess (2",
         "CUDA Error",
+        "hipErrorOutOfMemory",
+        "failed with error out of memory",
+        "out of memory in ",
         "CUDA failure",
         "CUDA failed with",
         "CUDA runtime error",
@@ -40,6 +43,11 @@ pub const FAMILY: Family = Family {
         "OutOfMemory (",
         "OutOfMemory(",
         "OutOfMemory Error in",
+        "memory on requested size",
+        "CustomAllocator",
+        "allocate a memory region",
+        "PxgCuda",
+        "ran out of memory on the GPU",
         "RMM failure",
         "RMM allocation",
         "allocation error on worker",
@@ -49,7 +57,7 @@ pub const FAMILY: Family = Family {
 };
 
 /// Groups: `asked`, `free`, `total`, `used` and `device`, as far as a message gives them.
-const OWN_WORDS: [(&str, &Pattern); 17] = [
+const OWN_WORDS: [(&str, &Pattern); 20] = [
     ("ONNX Runtime", &ONNX_RUNTIME),
     ("FAISS", &FAISS),
     ("FAISS", &FAISS_CALL),
@@ -58,6 +66,9 @@ const OWN_WORDS: [(&str, &Pattern); 17] = [
     ("RAPIDS", &RAPIDS_REQUEST),
     ("XGBoost", &XGBOOST),
     ("KeOps", &KEOPS),
+    ("RELION", &RELION),
+    ("Kaldi", &KALDI),
+    ("PhysX", &PHYSX),
     ("TensorRT", &TENSOR_RT),
     ("Caffe", &CAFFE),
     ("CNTK", &CNTK),
@@ -93,6 +104,15 @@ pattern!(
     KEOPS,
     r"\[KeOps\]error:[^\n]{0,200}?CUDA_ERROR_OUT_OF_MEMORY"
 );
+pattern!(KALDI, r"Failedtoallocateamemoryregionof(?P<asked>\d+)bytes");
+pattern!(
+    PHYSX,
+    r"PxgCuda\w{1,40}?failtoallocatememory(?P<asked>\d+)bytes"
+);
+pattern!(
+    RELION,
+    r"CustomAllocatoroutofmemory\n?(?:\[requestedSpace:(?P<asked>\d+B)\]\n?\[largestContinuousFreeSpace:\d+B\]\n?\[totalFreeSpace:(?P<free>\d+B)\])?|YouranoutofmemoryontheGPU\(s\)"
+);
 pattern!(RAPIDS_REQUEST, r"RMMallocationof(?P<asked>{A})failed");
 pattern!(
     XGBOOST,
@@ -100,7 +120,7 @@ pattern!(
 );
 pattern!(
     TENSOR_RT,
-    r"Requestedamountof(?:GPU)?memory\((?P<asked>\d+)bytes\)couldnotbeallocated|defaultAllocator(?:\.cpp)?::allocate(?:::\d+\]ErrorCode1:CudaRuntime|:2)\(outofmemory\)|ErrorCode\d+:(?:OutOfMemory|CudaRuntime)\((?:nofurtherinformation|outofmemory|Requestedsizewas(?P<size>\d+)bytes)|CudaErrorin[\w:]{1,60}:2\(outofmemory\)|OutOfMemoryErrorin\w{1,40}:\d"
+    r"Requestedamountof(?:GPU)?memory\((?P<asked>\d+)bytes\)couldnotbeallocated|defaultAllocator(?:\.cpp)?::allocate(?:::\d+\]ErrorCode1:CudaRuntime|:2)\(outofmemory\)|ErrorCode\d+:(?:OutOfMemory|CudaRuntime)\((?:nofurtherinformation|outofmemory|Requestedsizewas(?P<size>\d+)bytes)|CudaErrorin[\w:]{1,60}:2\(outofmemory\)|OutOfMemoryErrorin\w{1,40}:\d|insufficientmemoryonrequestedsizeof(?P<tactic>\d+)"
 );
 pattern!(
     CAFFE,
@@ -135,10 +155,10 @@ pattern!(
 // What CUDA says, whoever called it.
 pattern!(
     CALL,
-    r"CUDA(?:runtime)?(?:error|failure)(?:Prev)?(?:\(2\)|2)?[:,]?'?outofmemory|CUDAruntimeerrorin[^\n]{0,120}?:?outofmemory|cudaMalloc(?:retry)?failed:outofmemory|CUDA_ERROR_OUT_OF_MEMORY|std::bad_alloc:(?:out_of_memory:)?(?:CUDAerror[^\n]{0,200}?)?cudaErrorMemoryAllocation|Error:CUDAoutofmemory\.?Triedtoallocate(?P<asked>{A})"
+    r"hipErrorOutOfMemory|CUDAerrorat[^\n]{0,200}?-outofmemory|failedwitherroroutofmemory|outofmemoryin[^\n]{0,120}?\(error-code2\)|CUDA(?:runtime)?(?:error|failure)(?:Prev)?(?:\(2\)|2)?[:,]?'?outofmemory|CUDAruntimeerrorin[^\n]{0,120}?:?outofmemory|cudaMalloc(?:retry)?failed:outofmemory|CUDA_ERROR_OUT_OF_MEMORY|std::bad_alloc:(?:out_of_memory:)?(?:CUDAerror[^\n]{0,200}?)?cudaErrorMemoryAllocation|Error:CUDAoutofmemory\.?Triedtoallocate(?P<asked>{A})"
 );
 /// What stands around a call of each program.
-const CALLERS: [(&str, &[&str]); 12] = [
+const CALLERS: [(&str, &[&str]); 16] = [
     (
         "darknet",
         &[
@@ -159,6 +179,10 @@ const CALLERS: [(&str, &[&str]); 12] = [
     ("Numba", &["numba", "cumemallocresultsin"]),
     ("Torch7", &["luarocks", "/cutorch/", ".lua:"]),
     ("KeOps", &["[keops]", "pykeops"]),
+    ("COLMAP", &["colmap"]),
+    ("RELION", &["relion"]),
+    ("instant-ngp", &["instant-ngp", "tiny-cuda-nn"]),
+    ("AMDGPU.jl", &["amdgpu.jl", "@amdgpu"]),
     ("FFmpeg", &["nvenc@", "ffmpeg", "avhwdevice", "scale_npp"]),
 ];
 fn read(window: &Window) -> Vec<Message> {
@@ -201,7 +225,8 @@ pub(super) fn message(library: &str, found: &regex::Captures) -> Message {
             .name(name)
             .and_then(|found| amount_or_bytes(found.as_str()))
     };
-    figures.requested = amount("asked").or_else(|| amount("size"));
+    let requested = ["asked", "size", "tactic"];
+    figures.requested = requested.into_iter().find_map(amount);
     figures.free = amount("free");
     figures.total = amount("total");
     figures.allocated = amount("used");

@@ -26,7 +26,7 @@ pub const FAMILY: Family = Family {
 
 pattern!(
     HEAD,
-    r"(?:(CUDA|HIP|XPU|NPU)outofmemory[.,:;!]?)?(?:Triedtoallocate({A}|morethan1EBmemory)|Allocationwaspreemptivelyrejected|,?pleaseuseempty_cache)|(CUDA|HIP|XPU|NPU)outofmemory"
+    r"(?:(CUDA|HIP|XPU|NPU)outof(?:the)?memory[.,:;!]?)?(?:Triedtoallocate({A}|morethan1EBmemory)|Allocationwaspreemptivelyrejected|,?pleaseuseempty_cache)|(CUDA|HIP|XPU|NPU)outofmemory"
 );
 pattern!(GPU, r"[GN]PU(\d{1,4})(?:;|hasatotal)");
 pattern!(TOTAL, r"({A})totalcapacity|totalcapaci?tyof({A})");
@@ -101,13 +101,12 @@ fn message(
     }
     let tail = tail.to_lowercase();
     let tail = tail.as_str();
+    let is_absurd = request.is_some_and(|request| request.to_lowercase().starts_with("more"));
     let kind = match backend.map(str::to_ascii_uppercase).as_deref() {
+        _ if is_absurd => Kind::CudaAbsurdSize,
         Some("HIP") => Kind::HipAllocator,
         Some("XPU") => Kind::XpuAllocator,
         Some("NPU") => Kind::NpuAllocator,
-        _ if request.is_some_and(|request| request.to_lowercase().starts_with("more")) => {
-            Kind::CudaAbsurdSize
-        }
         _ if tail.contains("preemptivelyrejected") => Kind::CudaRejected,
         _ if is_bare => Kind::CudaAllocatorBare,
         _ => Kind::CudaAllocator,

@@ -3,7 +3,7 @@
 //! Prose speaks of memory as well. So only a whole line counts, or one in which an error comes first and the
 //! words end what it says.
 
-use super::{Family, Message, pattern};
+use super::{Family, Message, pattern, range};
 use crate::kind::Kind;
 use crate::window::Window;
 
@@ -11,6 +11,10 @@ pub const FAMILY: Family = Family {
     needles: &[
         "out of memory",
         "out-of-memory",
+        "out of GPU memory",
+        "out of video memory",
+        "out of device memory",
+        "out of graphics memory",
         "OutOfMemory",
         "nsufficient memory",
         "nsufficient GPU memory",
@@ -22,8 +26,17 @@ pub const FAMILY: Family = Family {
         "emory allocation fail",
         "allocate GPU memory",
         "allocate device memory",
+        "annot alloc",
+        "ouldn't alloc",
+        "ould not alloc",
+        "ailed to alloc",
+        "ail to alloc",
+        "nable to alloc",
+        "be allocated",
         "内存不足",
         "显存不足",
+        "显存溢出",
+        "爆显存",
         "메모리 부족",
         "メモリ不足",
         "メモリが不足",
@@ -36,27 +49,59 @@ pub const FAMILY: Family = Family {
 // A whole line: in a sentence the words are no message.
 pattern!(
     LINE,
-    r"^\W*(?:(?:\w*error|exception|fatal|what\(\)|oom|错误|报错|오류|エラー|ошибка)\b\W*){0,3}(?:(?:GPU|CUDA)\s?)?(?:out of memory|内存不足|显存不足|메모리 부족|메모리가 부족합니다|メモリ不足(?:です)?|メモリが不足しています|недостаточно памяти|нехватка памяти)\W*$"
+    r"^\W*(?:(?:\w*error|exception|fatal|what\(\)|oom|错误|报错|오류|エラー|ошибка)\b\W*){0,3}(?:(?:GPU|CUDA)\s?)?(?:out of memory|内存不足|显存不足|显存溢出|爆显存|메모리 부족|메모리가 부족합니다|メモリ不足(?:です)?|メモリが不足しています|недостаточно памяти|нехватка памяти)\W*$"
 );
-// An error, and then what it is.
+// What an error says of memory, and the error before it. One pattern for both would have to try every
+// distance between them.
+pattern!(
+    WORDS,
+    r"out of (?:gpu |device |video |graphics |host |system )?memory|insufficient (?:gpu |device |video |host |system )?memory|not enough (?:free )?(?:gpu |device |video |host |system )?memory|memory allocation (?:failed|failure|error)|(?:failed|unable|could not|cannot) to allocate (?:gpu |device )?memory|could not allocate (?:gpu |device )memory|cannot allocate (?:gpu |device )memory"
+);
 pattern!(
     ERROR,
-    r"(?i)(?:\berrors?\b|error:|\w+error\b|\w+exception\b|\bfatal\b|\bfailed\b|\bfailure\b|\bfailing\b|enforce fail|check failed|\baborted\b|cudasuccess|^cuda:|terminate called)(?P<between>.{0,240}?)(?P<words>out of (?:gpu |device |video |graphics |host |system )?memory|insufficient (?:gpu |device |video |host |system )?memory|not enough (?:free )?(?:gpu |device |video |host |system )?memory|memory allocation (?:failed|failure|error)|(?:failed|unable|could not|cannot) to allocate (?:gpu |device )?memory|could not allocate (?:gpu |device )memory|cannot allocate (?:gpu |device )memory)(?P<after>.{0,40})"
+    r"\berrors?\b|error:|\w+error\b|\w+exception\b|\bfatal\b|\bfailed\b|\bfailure\b|\bfailing\b|enforce fail|check failed|\baborted\b|cudasuccess|^cuda:|terminate called"
+);
+// What every text that counts contains: most lines of a window have nothing of it.
+pattern!(
+    SIGN,
+    r"memory|alloc|内存不足|显存不足|显存溢出|爆显存|메모리|メモリ|памяти"
 );
 // The same at the beginning of a line, whose level was taken off with its prefix.
 pattern!(
     OPENING,
-    r"(?i)^\W*(?:(?:insufficient|not enough) (?:gpu|device|video|graphics) memory\b|insufficient memory on \w)|(?:^|\]\s*)(?:gpu|device|cuda) memory allocation fail(?:ed|ure)\b"
+    r"^\W*(?:(?:insufficient|not enough) (?:gpu|device|video|graphics) memory\b|insufficient memory on \w|(?:you|we|the gpu|your gpu) (?:have )?r[au]n out of (?:gpu |video )?memory(?: on (?:the|your) gpu(?:\(s\))?)?\W*$|(?:you|we) r[au]n out of (?:gpu |video )?memory on (?:the|your) gpu)|(?:^|\]\s*)(?:gpu|device|cuda) memory allocation fail(?:ed|ure)\b|(?:^|\]\s*)out of (?:gpu|device|video|graphics) memory\b!?\s*(?:\(|$)|^not enough memory to hold\b"
+);
+// A place in the source after the words: nobody writes prose like that.
+pattern!(
+    PLACED,
+    r"^\W*out of (?:gpu |device )?memory(?: error)? (?:in|at|on) (?:file )?\S*[\w)][.:/\\]\S*?(?::\d|\(\d|,? (?:at )?line:? \d)"
+);
+// An allocation that was refused, whoever says it: what was to be allocated decides whether it counts.
+pattern!(
+    REFUSED,
+    r"(?:cannot|couldn't|could not|failed to|fail to|unable to|not able to) (?:be )?(?:pre-?|re)?alloc(?:ate|ated|ating)?\b"
+);
+pattern!(
+    OF_MEMORY,
+    r"memory|\bbytes?\b|\d ?[kmgt]i?b\b|\bbuffers?\b|\btensors?\b|\btextures?\b|\barrays?\b|workspace|vram"
+);
+pattern!(AMOUNT, r"memory|\d ?(?:bytes|[kmgt]i?b)\b");
+// What says that something else than a lack of memory was the reason, or that something else was short.
+pattern!(
+    OTHER_REASON,
+    r"static tls|mlock|memlock|ibv_|shared memory|/dev/shm|huge ?page|no space left|invalid (?:argument|device|value)|not supported|unsupported|not permitted|permission|no cuda-capable|initiali[sz]ation error|driver version|illegal|file descriptor|\bthreads?\b|\baddress(?:es)?\b|\bport\b|socket|pinned|failed to allocate \w+ (?:from|for) (?:pool|quota)"
 );
 // What a manual, a plan or a comment says before and after the words.
 pattern!(
     PROSE_BEFORE,
-    r"(?i)\bif\b|\bwhen\b|\bto avoid\b|\bavoid|\bwould\b|\bmay\b|\bmight\b|\bshould\b|\bfix(?:e[sd]|ing)?\b|\bprevents?\b|\breduce|\bsolv|\bhandl|\bcatch|\bexcept\b|\brais(?:e|es|ed)\b|\bin case\b|\bwithout\b|\bused to\b|\bno longer\b|\bnever\b|\bPASSED\b|\btest_|\bgrep\b|\bknown\b|\bissue\b|# |//|==\s*['\x22]|\bin str|\bdue to\b.*\bfixed"
+    r"(?i)\bif\b|\bwhen\b|\bto avoid\b|\bavoid|\bwould\b|\bmay\b|\bmight\b|\bshould\b|\bfix(?:e[sd]|ing)?\b|\bprevents?\b|\breduce|\bsolv|\bhandl|\bcatch|\bexcept\b|\brais(?:e|es|ed)\b|\bin case\b|\bwithout\b|\bused to\b|\bno longer\b|\bnever\b|\bPASSED\b|\btest_|\bgrep\b|\bknown\b|\bissue\b|# |//|==\s*['\x22]|\bin str|\bdue to\b.*\bfixed|如果|避免|防止|解决"
 );
 pattern!(
     PROSE_AFTER,
-    r"(?i)^(?:-?\s?errors\b|\s(?:means|is|are|was|were|when|if|by|may|can|could|errors|issues?|problems?|conditions?|situations?|handling|handler|killer|policy|retry|fixed)\b|['\x22]\s*in\b|['\x22]\))"
+    r"(?i)^(?:-?\s?errors\b|\s(?:means|is|are|was|were|when|if|by|may|can|could|errors|issues?|problems?|conditions?|situations?|handling|handler|killer|policy|retry|fixed)\b|['\x22]\s*in\b|['\x22]\)|['\x22]\s?时)"
 );
+// A source file of CUDA, or CUDA's number for the error.
+pattern!(CUDA_CODE, r"\.cuh?\b|error-?\s?code:?\s?2\b|\(2\)");
 const DEVICE: [&str; 16] = [
     "gpu",
     "cuda",
@@ -76,10 +121,17 @@ const DEVICE: [&str; 16] = [
     "显存",
 ];
 
+/// How far behind an error the words may stand, and how much after them tells prose from a message.
+const FARTHEST: usize = 240;
+const AFTER: usize = 40;
+
 fn read(window: &Window) -> Vec<Message> {
     let mut messages = Vec::new();
-    for index in 0..window.lines().len() {
+    for index in window.wanted_lines() {
         let (line, next) = (window.undressed(index), window.undressed(index + 1));
+        if SIGN.find(line).is_none() && SIGN.find(next).is_none() {
+            continue;
+        }
         // A line may have been wrapped at any blank; what stands before it may say whose memory it is.
         let joined = || {
             let (kind, words) = kind_of(&format!("{line} {next}"))?;
@@ -103,22 +155,59 @@ fn read(window: &Window) -> Vec<Message> {
 fn kind_of(line: &str) -> Option<(Kind, usize)> {
     let is_device = || {
         let line = line.to_lowercase();
-        DEVICE.iter().any(|word| line.contains(word))
+        DEVICE.iter().any(|word| line.contains(word)) || CUDA_CODE.find(&line).is_some()
     };
     let mut words = 0;
-    if LINE.find(line).is_none() && OPENING.find(line).is_none() {
-        let found = ERROR.captures(line)?;
-        let begin = found.name("words").map_or(0, |words| words.start());
-        let before = line.get(..begin).unwrap_or_default();
-        let after = found.name("after").map_or("", |after| after.as_str());
+    let is_whole = LINE.find(line).is_some() || OPENING.find(line).is_some();
+    if !is_whole && PLACED.find(line).is_none() {
+        let said = said_by_an_error(line);
+        let (before, after) = said.or_else(|| refused(line, is_device()))?;
         if PROSE_BEFORE.find(before).is_some() || PROSE_AFTER.find(after).is_some() {
             return None;
         }
-        words = begin;
+        words = before.len();
     }
     let kind = match is_device() {
         true => Kind::CudaProgram,
         false => Kind::Unsaid,
     };
     Some((kind, words))
+}
+
+/// What stands before and after the words, where an error says them.
+fn said_by_an_error(line: &str) -> Option<(&str, &str)> {
+    let all = WORDS.all(line);
+    all.iter().map(range).find_map(|(start, end)| {
+        let (before, after) = (line.get(..start)?, line.get(end..)?);
+        let near = last_characters(before, FARTHEST);
+        ERROR.find(near)?;
+        let after = after
+            .char_indices()
+            .nth(AFTER)
+            .map_or(after, |(cut, _)| &after[..cut]);
+        Some((before, after))
+    })
+}
+
+/// What stands before and after an allocation that was refused.
+fn refused(line: &str, is_device: bool) -> Option<(&str, &str)> {
+    let found = REFUSED.find(line)?;
+    let (before, after) = (line.get(..found.start())?, line.get(found.end()..)?);
+    // These are the C library's words for RAM, which have a reader of their own.
+    let is_errno = found.as_str().eq_ignore_ascii_case("cannot allocate")
+        && after
+            .trim_start()
+            .to_ascii_lowercase()
+            .starts_with("memory");
+    if is_errno && !is_device {
+        return None;
+    }
+    let what = if is_device { &OF_MEMORY } else { &AMOUNT };
+    let is_memory = what.find(line).is_some() && OTHER_REASON.find(line).is_none();
+    is_memory.then_some((before, after))
+}
+
+fn last_characters(text: &str, count: usize) -> &str {
+    let cut = text.char_indices().rev().nth(count.saturating_sub(1));
+    cut.map_or(text, |(cut, _)| &text[cut..])
 }

@@ -60,7 +60,6 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
         Kind::Metal => simple(Situation::Full, "metal-full"),
         Kind::Jetson => simple(Situation::Full, "jetson-shares"),
         Kind::XpuCall => simple(Situation::Full, "level-zero-full"),
-        Kind::CudaProgram => simple(Situation::Full, "no-figures"),
         Kind::PinnedMemory => {
             let pinned =
                 requested.map(|requested| say!(catalogue, "to-be-pinned", requested = requested));
@@ -105,7 +104,9 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
             framework(finding, catalogue)
         }
         Kind::DispatchedElsewhere => simple(Situation::ModelDoesNotFit, "placed-on-cpu"),
-        Kind::CudaAllocatorBare | Kind::CuPy | Kind::Paddle => full(finding, catalogue),
+        Kind::CudaAllocatorBare | Kind::CudaProgram | Kind::CuPy | Kind::Paddle => {
+            full(finding, catalogue)
+        }
         Kind::Unsaid => simple(Situation::Unsaid, "neither-which"),
         _ if !finding.is_pytorch() => beside_a_framework(finding, catalogue),
         _ => outside(finding, catalogue),
@@ -154,15 +155,20 @@ fn counts_below_zero(finding: &Finding, catalogue: &Catalogue) -> Option<Reasone
 fn impossible(finding: &Finding, catalogue: &Catalogue) -> Option<Reasoned> {
     let figures = &finding.figures;
     let requested = figures.requested?;
+    let exceeds_all = |limit| {
+        say!(
+            catalogue,
+            "exceeds-all",
+            requested = requested,
+            limit = limit
+        )
+    };
     let reason = match figures.allowed.or(figures.total) {
-        Some(limit) if requested.exceeds(limit) => {
-            say!(
-                catalogue,
-                "exceeds-all",
-                requested = requested,
-                limit = limit
-            )
+        // What a program needs at once may be more than a small card has, without any mistake.
+        Some(limit) if requested.exceeds(limit) && finding.kind == Kind::CudaProgram => {
+            return Some(Reasoned::new(Situation::Full, exceeds_all(limit)));
         }
+        Some(limit) if requested.exceeds(limit) => exceeds_all(limit),
         _ if requested.bytes >= MORE_THAN_ANY_CARD => {
             say!(catalogue, "exceeds-any-card", requested = requested)
         }
@@ -190,7 +196,9 @@ fn full(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
             say!(catalogue, "request-without-room", requested = requested)
         }
         // Most programs other than PyTorch never give any.
-        (None, _) if finding.kind == Kind::OtherAllocator => say!(catalogue, "no-figures"),
+        (None, _) if matches!(finding.kind, Kind::OtherAllocator | Kind::CudaProgram) => {
+            say!(catalogue, "no-figures")
+        }
         (None, _) if finding.text.contains("NVML") => say!(catalogue, "nvml-missing"),
         (None, _) => say!(catalogue, "figures-missing"),
     };
