@@ -67,7 +67,22 @@ impl<'a> Facts<'a> {
                     || !self.resets(each, path)
                     || self.is_called_but_not_in_steps(each)
                     || self.is_hook_around_steps(each)
+                    || self.resets_around_steps(each, path, unit)
             })
+    }
+
+    /// Whether a unit that runs another one in a loop over steps resets a path only outside of such loops.
+    fn resets_around_steps(&self, unit: UnitId, path: &str, step: UnitId) -> bool {
+        let steps_around = |place: Place| {
+            (self.structure.enclosing(place.block))
+                .any(|(id, kind)| kind.is_loop() && self.is_repeated_for_steps(id))
+        };
+        let runs_step = |call: &ExprCall| {
+            self.callee_unit(call) == Some(step) || self.candidates(call).contains(&step)
+        };
+        self.calls_in_unit(unit)
+            .any(|call| steps_around(call.place) && self.reaches(call.node, &runs_step))
+            && !(self.resetting(unit, path).into_iter()).any(steps_around)
     }
 
     /// Whether the file calls a unit, but never in a step: before training, between epochs.
@@ -87,30 +102,43 @@ impl<'a> Facts<'a> {
 
     /// Whether a unit empties a container or binds it anew; the file itself only in a loop.
     fn resets(&self, unit: UnitId, path: &str) -> bool {
+        !self.resetting(unit, path).is_empty()
+    }
+
+    /// Where a unit empties a container or binds it anew; the file itself only in a loop.
+    fn resetting(&self, unit: UnitId, path: &str) -> Vec<Place> {
         let own = self.structure.units[unit].block;
         // The unit that a name belongs to makes it once, unless in a loop.
         let root = path.split(['.', '[']).next().unwrap_or(path);
         let is_owner = root != "self" && owner_of(&self.structure, unit, root).unwrap_or(0) == unit;
         let is_repeated =
             |place: Place| !is_owner || self.structure.loop_around(place.block).is_some();
-        let bound = self.assigns_in_unit(unit).any(|assign| {
+        let bound = self.assigns_in_unit(unit).filter(|assign| {
             is_repeated(assign.place)
                 && assign.operator.is_none()
                 && prefixes(path).any(|each| {
                     self.targets(assign.target, each) && !self.mentions(assign.value, each)
                 })
         });
-        let emptied = self.calls_in_unit(unit).any(|call| {
+        let emptied = self.calls_in_unit(unit).filter(|call| {
             matches!(self.method(call.node), Some((receiver, name))
                 if matches!(name, "clear" | "pop" | "popleft" | "popitem" | "reset" | "zero_")
                     && self.path(receiver).is_some_and(|each| prefixes(path).any(|it| it == each)))
         });
-        let deleted = self.structure.statements.iter().any(|(statement, place)| {
-            self.structure.is_inside(place.block, own)
-                && matches!(statement, Stmt::Delete(node)
+        let deleted = self
+            .structure
+            .statements
+            .iter()
+            .filter(|(statement, place)| {
+                self.structure.is_inside(place.block, own)
+                    && matches!(statement, Stmt::Delete(node)
                     if node.targets.iter().any(|target| self.mentions(target, path)))
-        });
-        bound || emptied || deleted
+            });
+        bound
+            .map(|assign| assign.place)
+            .chain(emptied.map(|call| call.place))
+            .chain(deleted.map(|(_, place)| *place))
+            .collect()
     }
 
     /// Everything that a path is bound to in the file.

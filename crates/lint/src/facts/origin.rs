@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use super::Facts;
+use super::flow::methods::may_be_pass;
 use super::structure::{Assign, UnitId};
 use super::torch_names;
 use super::value::Kind;
@@ -55,7 +56,10 @@ impl<'a> Facts<'a> {
         };
         match expression {
             Expr::Call(call) => {
-                if self.called_module(call).is_some() || self.runs_model_here(call) {
+                if self.called_module(call).is_some()
+                    || self.runs_model_here(call)
+                    || self.runs_part_of_model(call)
+                {
                     return Some(call);
                 }
                 if let Some(collected) = self.joined(unit, call) {
@@ -78,9 +82,15 @@ impl<'a> Facts<'a> {
                         _ => None,
                     };
                 }
-                match &*call.func {
-                    Expr::Attribute(function) if keeps_size(function.attr.as_str()) => {
+                match (&*call.func, call.arguments.args.first()) {
+                    (Expr::Attribute(function), _) if keeps_size(function.attr.as_str()) => {
                         self.model_call_within(unit, &function.value, far, size, looks)
+                    }
+                    // `accelerator.gather(output)`
+                    (Expr::Attribute(function), Some(first))
+                        if self.value(&function.value).kind == Kind::Accelerator =>
+                    {
+                        self.model_call_within(unit, first, far, size, looks)
                     }
                     _ => None,
                 }
@@ -152,6 +162,14 @@ impl<'a> Facts<'a> {
             && self.callee_unit(call).is_some_and(|unit| {
                 self.runs(unit, &|inner| self.called_module(inner.node).is_some())
             })
+    }
+
+    /// Whether a call runs a method of a model that gives tensors: `model.encode(images)`.
+    fn runs_part_of_model(&self, call: &ExprCall) -> bool {
+        matches!(self.method(call), Some((receiver, name))
+            if matches!(self.value(receiver).kind, Kind::Module(_)) && may_be_pass(name))
+            && self.callee_unit(call).is_none()
+            && self.result(call).is_tensor()
     }
 
     /// Whether a unit binds the path that an expression names.

@@ -32,12 +32,20 @@ impl<'a> Facts<'a> {
         let Some((receiver, "step")) = self.method(call.node) else {
             return false;
         };
-        match self.value(receiver).kind {
-            Kind::Optimizer | Kind::Scaler => true,
-            Kind::Unknown => self.path(receiver).is_some_and(|path| {
+        let is_zeroed = |optimizer: &Expr| {
+            self.path(optimizer).is_some_and(|path| {
                 self.usage(self.structure.unit_of(call.place.block), path)
                     .zero_grad
-            }),
+            })
+        };
+        match self.value(receiver).kind {
+            Kind::Optimizer | Kind::Scaler => true,
+            Kind::Unknown => {
+                is_zeroed(receiver)
+                    // A scaler from elsewhere: `scaler.step(optimizer)`.
+                    || matches!(&*call.node.arguments.args, [optimizer]
+                        if self.value(optimizer).kind == Kind::Optimizer || is_zeroed(optimizer))
+            }
             _ => false,
         }
     }
@@ -75,7 +83,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Whether a loop goes over the steps of a training or of an evaluation.
-    fn is_repeated_for_steps(&self, rounds: BlockId) -> bool {
+    pub(super) fn is_repeated_for_steps(&self, rounds: BlockId) -> bool {
         (self.is_step_loop(rounds) || self.calls_one_step(rounds)) && self.goes_over_steps(rounds)
             || self.evaluates_inputs(rounds)
             || self.goes_over_steps_of_a_generator(rounds)

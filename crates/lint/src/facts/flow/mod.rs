@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 
 use super::frameworks::is_batch_hook;
 use super::imports::Imports;
+use super::roles::{Role, role};
 use super::structure::{ClassId, Structure, Unit, UnitId, is_decorated};
 use super::usage::{Usages, class_of};
 use super::value::{Kind, Truth, Value};
@@ -370,7 +371,11 @@ impl<'a> Reader<'_, 'a> {
             return value;
         }
         let usage = self.usages.usage(self.structure, self.frame.unit, path);
-        match usage.value(byte) {
+        // `model.eval()` and then only methods of its own: `model.encode(images)`.
+        let by_name = || {
+            (usage.mode && role(path) == Some(Role::Model)).then(|| Value::of(Kind::Module(None)))
+        };
+        match usage.value(byte).or_else(by_name) {
             Some(known) if value.kind == Kind::Unknown => Value {
                 // Made where gradients are disabled, whatever others of this name are used for.
                 graph: if known.is_tensor() && value.graph.is_no() {
