@@ -56,7 +56,11 @@ impl<'a> Facts<'a> {
         }
         let unit = self.structure.unit_of(steps);
         let root = path.split(['.', '[']).next().unwrap_or(path);
-        let is_own = root != "self" && owner_of(&self.structure, unit, root) == Some(unit);
+        // `engine.state.losses` of a function's `engine` is there in the next step too.
+        let is_given =
+            root.len() < path.len() && self.is_parameter_of(unit, root) && !sounds_like_batch(root);
+        let is_own =
+            root != "self" && owner_of(&self.structure, unit, root) == Some(unit) && !is_given;
         !is_own
             && self.outlives(steps, path)
             && self.units_that_see(unit, path).into_iter().all(|each| {
@@ -229,6 +233,15 @@ impl<'a> Facts<'a> {
             }
         }
     }
+}
+
+/// What a function is given anew for every step.
+fn sounds_like_batch(name: &str) -> bool {
+    [
+        "batch", "data", "input", "output", "sample", "result", "state",
+    ]
+    .iter()
+    .any(|word| name.contains(word))
 }
 
 /// A path and its prefixes: `self.log["loss"]`, `self.log`, `self`.

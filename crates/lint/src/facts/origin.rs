@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use super::Facts;
 use super::flow::methods::may_be_pass;
+use super::roles::sounds_like_activation;
 use super::structure::{Assign, UnitId};
 use super::torch_names;
 use super::value::Kind;
@@ -135,6 +136,7 @@ impl<'a> Facts<'a> {
                 if self.path(assign.target) != Some(path)
                     && self.elements(self.value(assign.value)).is_none()
                     && !self.is_first_result(assign, path)
+                    && !sounds_like_activation(path)
                     && !self.is_surely_output(unit, path)
                 {
                     return None;
@@ -265,14 +267,15 @@ impl<'a> Facts<'a> {
             && matches!(assign.value, Expr::Call(call) if self.called_module(call).is_some())
     }
 
-    /// Whether a unit passes a path to a loss, detaches it, or backpropagates what it computes from it.
+    /// Whether a unit passes a path to a function of PyTorch, detaches it, or backpropagates what it computes
+    /// from it.
     fn is_surely_output(&self, unit: UnitId, path: &'a str) -> bool {
         self.ends_in_backward(unit, path)
             || self.calls_in_unit(unit).any(|call| {
                 let is_loss = self.value(&call.node.func).kind == Kind::Criterion
                     || self
                         .callee(call.node)
-                        .is_some_and(|name| torch_names::is_loss_function(&name));
+                        .is_some_and(|name| name.starts_with("torch.nn.functional."));
                 let given = call
                     .node
                     .arguments

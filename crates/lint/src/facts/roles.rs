@@ -195,6 +195,57 @@ pub fn sounds_like_environment(path: &str) -> bool {
         .any(|word| matches!(word.as_str(), "env" | "envs" | "environment"))
 }
 
+/// Whether a function is, by its name, one that evaluates: `evaluate`, `val_epoch`, `test`.
+pub fn sounds_like_evaluation(name: &str) -> bool {
+    let words = words(name);
+    words.iter().any(|word| {
+        matches!(
+            word.as_str(),
+            "eval"
+                | "evaluate"
+                | "evaluation"
+                | "val"
+                | "valid"
+                | "validate"
+                | "validation"
+                | "test"
+                | "predict"
+                | "infer"
+                | "inference"
+        )
+    }) && !words
+        .iter()
+        .any(|word| matches!(word.as_str(), "train" | "loss" | "losses"))
+}
+
+/// Whether one of several results of a model is, by its name, a tensor that the model computed: `attention`,
+/// `features`, `mu`.
+pub fn sounds_like_activation(path: &str) -> bool {
+    words(last_name(path)).iter().any(|word| {
+        matches!(
+            word.as_str(),
+            "activation"
+                | "activations"
+                | "attention"
+                | "attentions"
+                | "attn"
+                | "emb"
+                | "embedding"
+                | "embeddings"
+                | "feat"
+                | "feats"
+                | "feature"
+                | "features"
+                | "hidden"
+                | "latent"
+                | "latents"
+                | "logits"
+                | "logvar"
+                | "mu"
+        )
+    })
+}
+
 /// Whether a path of unknown origin is a device.
 pub fn sounds_like_device(path: &str) -> bool {
     matches!(
@@ -303,6 +354,20 @@ mod tests {
             ("net", false),
         ] {
             assert_eq!(sounds_like_target_network(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn functions_that_evaluate_are_known_by_their_names() {
+        for (name, expected) in [
+            ("evaluate", true),
+            ("val_epoch", true),
+            ("test_classifier", true),
+            ("train_and_validate", false),
+            ("validation_loss", false),
+            ("run", false),
+        ] {
+            assert_eq!(sounds_like_evaluation(name), expected, "{name}");
         }
     }
 

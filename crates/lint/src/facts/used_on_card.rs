@@ -1,9 +1,9 @@
 //! Whether what a container collects is used in computations on the card: then it belongs there.
 
-use super::Facts;
 use super::reads::direct_parts;
 use super::structure::UnitId;
-use crate::python::{CmpOp, Expr, ExprCall};
+use super::{Facts, each_expression};
+use crate::python::{CmpOp, Expr, ExprCall, ast, deep};
 
 /// Methods whose result is in host memory.
 const TO_HOST: &[&str] = &["cpu", "numpy", "tolist", "item"];
@@ -108,15 +108,27 @@ fn is_mentioned_on_card(facts: &Facts<'_>, expression: &Expr, path: &str) -> boo
     if facts.path(expression) == Some(path) {
         return true;
     }
-    if let Expr::Call(call) = expression
-        && let Expr::Attribute(function) = &*call.func
-        && TO_HOST.contains(&function.attr.as_str())
-    {
+    let moves = |part: &Expr| {
+        matches!(part, Expr::Call(call)
+            if matches!(&*call.func, Expr::Attribute(function)
+                if TO_HOST.contains(&function.attr.as_str())))
+    };
+    // `[each.cpu() for each in all]` moves what it goes over.
+    let is_moved = match expression {
+        Expr::ListComp(ast::ExprListComp { elt, .. })
+        | Expr::Generator(ast::ExprGenerator { elt, .. }) => {
+            let mut found = false;
+            each_expression(elt, &mut |part| found |= moves(part));
+            found
+        }
+        other => moves(other),
+    };
+    if is_moved {
         return false;
     }
     let mut parts = Vec::new();
     direct_parts(expression, &mut parts);
-    (parts.into_iter()).any(|part| is_mentioned_on_card(facts, part, path))
+    deep(|| (parts.into_iter()).any(|part| is_mentioned_on_card(facts, part, path)))
 }
 
 /// Whether one of two operands is what was collected, as it is, and the other a tensor too.

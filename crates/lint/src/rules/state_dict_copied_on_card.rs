@@ -51,7 +51,10 @@ card (a moving average) is not reported.
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     check_collected(facts, report);
     for assign in &facts.structure.assigns {
-        let Some(copied) = copied_state(facts, assign.value) else {
+        let found = records(assign.value)
+            .iter()
+            .find_map(|value| Some((*value, copied_state(facts, value)?)));
+        let Some((value, copied)) = found else {
             continue;
         };
         let Some(path) = facts.path(assign.target) else {
@@ -69,7 +72,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             Fix::unsafe_(
                 "Copy to the CPU",
                 vec![Edit::replace(
-                    span(assign.value),
+                    span(value),
                     format!(
                         "{{name: value.cpu().clone() for name, value in {model}.state_dict().items()}}"
                     ),
@@ -77,11 +80,21 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             )
         });
         report.add_with(
-            span(assign.value),
+            span(value),
             format!("`{path}` is a second copy of the weights of `{model}` on the card"),
             "copy it to the CPU: `{name: value.cpu().clone() for name, value in ...}`",
             fix,
         );
+    }
+}
+
+/// What is bound: a value, or those of `(score, weights)` and of `{"epoch": epoch, "weights": weights}`.
+fn records(value: &Expr) -> Vec<&Expr> {
+    match value {
+        Expr::Tuple(tuple) => tuple.elts.iter().collect(),
+        Expr::List(list) => list.elts.iter().collect(),
+        Expr::Dict(dict) => dict.items.iter().map(|item| &item.value).collect(),
+        _ => vec![value],
     }
 }
 

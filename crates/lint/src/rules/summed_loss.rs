@@ -104,7 +104,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                 facts.is_handed_out_by(steps, added) || is_of_unknown_make(facts, steps, added)
             })
             || facts.is_about_one_batch(steps, total)
-            || facts.is_bound_inside(steps, total) && !facts.is_only_begun_inside(steps, total)
+            || is_reset(facts, steps, total)
             || !facts.structure.blocks[steps].kind.is_loop() && !facts.outlives_step(steps, total)
             || facts.ends_in_backward(unit, total)
             || facts.reaches_backward(unit, total)
@@ -143,6 +143,35 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
+/// Whether a total begins anew in every step: not only once every so many, when it is logged.
+fn is_reset(facts: &Facts<'_>, steps: BlockId, total: &str) -> bool {
+    let unit = facts.structure.unit_of(steps);
+    let mut resets = facts
+        .assigns_in_unit(unit)
+        .filter(|assign| {
+            assign.operator.is_none()
+                && facts.structure.is_inside(assign.place.block, steps)
+                && facts.targets(assign.target, total)
+                && !facts.mentions(assign.value, total)
+        })
+        .peekable();
+    // Where the optimizer steps in the same branch, micro-batches make one step.
+    let is_one_step = |block: BlockId| {
+        facts
+            .calls_inside(steps)
+            .any(|call| call.place.block == block && facts.is_optimizer_step(call))
+    };
+    let is_periodic = resets.peek().is_some()
+        && resets.all(|assign| {
+            !is_one_step(assign.place.block)
+                && facts
+                    .conditions_at(assign.place, span(assign.statement).start, steps)
+                    .iter()
+                    .any(|condition| facts.every(condition).is_some())
+        });
+    facts.is_bound_inside(steps, total) && !facts.is_only_begun_inside(steps, total) && !is_periodic
+}
+
 /// Whether losses of independent batches are summed and backpropagated once every few batches: then all their
 /// graphs are held at a time, although gradients could be accumulated.
 fn is_backpropagated_in_windows<'a>(
@@ -172,7 +201,7 @@ fn is_backpropagated_in_windows<'a>(
             && facts.structure.loop_around(call.place.block) == Some(steps)
             && facts
                 .goes_back_from(call.node)
-                .is_some_and(|loss| facts.path(loss) == Some(total))
+                .is_some_and(|loss| facts.mentions(loss, total))
             && facts
                 .conditions_at(call.place, span(call.node).start, steps)
                 .iter()

@@ -106,7 +106,11 @@ impl<'a> Reader<'_, 'a> {
             mode
         };
         let card = given.iter().fold(Truth::Maybe, |all, (_, value)| {
-            if matches!(value.kind, Kind::Tensor | Kind::Unknown) && value.card.is_yes() {
+            let is_data = matches!(
+                value.kind,
+                Kind::Tensor | Kind::Unknown | Kind::Container | Kind::Tuple(_)
+            );
+            if is_data && value.card.is_yes() {
                 Truth::Yes
             } else {
                 all

@@ -2,6 +2,7 @@
 
 use super::Reader;
 use crate::facts::paths::path;
+use crate::facts::structure::is_decorated;
 use crate::facts::usage::class_of;
 use crate::facts::value::{Kind, Truth, Value};
 use crate::python::{CmpOp, Expr, Ranged, ast, deep, span};
@@ -16,7 +17,12 @@ impl<'a> Reader<'_, 'a> {
 
     fn eval_inner(&mut self, expression: &'a Expr) -> Value {
         match expression {
-            Expr::Name(name) => self.get(name.id.as_str()).unwrap_or(Value::UNKNOWN),
+            Expr::Name(name) => match self.get(name.id.as_str()) {
+                Some(value) => value,
+                None if self.imports.knows(expression) => Value::UNKNOWN,
+                // Of a name from another cell or file, only the use is known.
+                None => self.by_use(expression),
+            },
             Expr::Attribute(attribute) => self.attribute(expression, attribute),
             Expr::Subscript(subscript) => self.subscript(expression, subscript),
             Expr::Call(call) => self.call(call),
@@ -239,6 +245,15 @@ impl<'a> Reader<'_, 'a> {
                     Some(value) => value,
                     None => self.by_use(expression),
                 }
+            }
+            // `Recorder.record(loss)`
+            Kind::Class(class)
+                if let Some(unit) = self.method_of(class, name)
+                    && self.structure.units[unit].node.is_some_and(|node| {
+                        is_decorated(node, &["classmethod", "staticmethod"])
+                    }) =>
+            {
+                Value::plain(Kind::Function(unit))
             }
             Kind::Module(None) if name == "module" => receiver,
             _ => self.by_use(expression),
