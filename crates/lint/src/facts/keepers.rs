@@ -155,20 +155,26 @@ impl<'a> Facts<'a> {
         if unit == 0 || self.is_one_step(unit) || self.is_batch_hook(unit) {
             return false;
         }
-        let parameters = self.structure.units[unit].node.into_iter();
-        let names: Vec<&str> = parameters
-            .flat_map(|node| node.parameters.iter())
-            .flat_map(|parameter| {
-                let name = parameter.name().as_str();
-                self.names_of_parameter(unit, name)
-                    .unwrap_or_else(|| vec![name])
-            })
-            .collect();
-        let mut is_given = false;
+        let mut with_graph: Vec<&str> = Vec::new();
         each_expression(value, &mut |part| {
-            is_given |= matches!(part, Expr::Name(name) if names.contains(&name.id.as_str()))
-                && self.value(part).graph.is_yes();
+            if let Expr::Name(name) = part
+                && self.value(part).graph.is_yes()
+            {
+                with_graph.push(name.id.as_str());
+            }
         });
+        if with_graph.is_empty() {
+            return false;
+        }
+        let parameters = self.structure.units[unit].node.into_iter();
+        let is_given = parameters
+            .flat_map(|node| node.parameters.iter())
+            .any(|parameter| {
+                let name = parameter.name().as_str();
+                with_graph.contains(&name)
+                    || (self.names_of_parameter(unit, name).into_iter().flatten())
+                        .any(|part| with_graph.contains(&part))
+            });
         is_given
             && self.structure.calls.iter().any(|call| {
                 self.callee_unit(call.node) == Some(unit)

@@ -125,9 +125,12 @@ pub fn is_named_after(optimizer: &str, model: &str) -> bool {
 pub fn sounds_like_target_network(path: &str) -> bool {
     let words = words(last_name(path));
     words.iter().any(|word| word == "target")
-        && words
-            .iter()
-            .any(|word| matches!(word.as_str(), "net" | "network" | "model" | "critic" | "q"))
+        && words.iter().any(|word| {
+            matches!(
+                word.as_str(),
+                "net" | "network" | "model" | "actor" | "critic" | "q"
+            )
+        })
 }
 
 /// What a path of unknown origin is called for.

@@ -17,7 +17,7 @@ pub static RULE: Rule = Rule {
 ## What it does
 Finds a forward hook that appends a module's output (or its inputs) to a list without
 `.detach()`, in a file that runs the model in a loop and never empties that list. The same of a backward
-hook that collects gradients on the card.
+hook, or a hook of a tensor, that collects gradients on the card.
 
 ## Why it costs memory
 The hook runs in every forward pass. Each output it keeps holds its graph, with the activations of

@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds a list or dict that collects a model's output for every batch on the card, with or without its
-graph.
+graph: in a loop, in a comprehension, or from a generator of the file.
 
 ## Why it costs memory
 With gradients enabled and no `backward()`, every output keeps the activations of its whole forward

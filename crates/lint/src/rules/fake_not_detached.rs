@@ -217,7 +217,8 @@ fn trains_maker_too<'a>(
     })
 }
 
-fn has(models: &[&str], model: &str) -> bool {
+/// Whether a model, or what it is a part of, is among others.
+pub(super) fn has(models: &[&str], model: &str) -> bool {
     models
         .iter()
         .any(|each| is_part_of(model, each) || is_part_of(each, model))
@@ -225,7 +226,11 @@ fn has(models: &[&str], model: &str) -> bool {
 
 /// The models whose optimizers step after a `backward()` and before the next one: in the same unit, or in the
 /// method that calls it. None if an optimizer is among them of which the models are unknown.
-fn stepped_after<'a>(facts: &Facts<'a>, unit: UnitId, backward: &Call<'a>) -> Vec<&'a str> {
+pub(super) fn stepped_after<'a>(
+    facts: &Facts<'a>,
+    unit: UnitId,
+    backward: &Call<'a>,
+) -> Vec<&'a str> {
     let steps = |unit: UnitId| {
         facts
             .calls_in_unit(unit)

@@ -17,8 +17,8 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds a model (a teacher, a feature extractor) that was put into `eval()`, has no optimizer and runs
-on plain data with gradients enabled, in code that backpropagates the loss of another model. A target
-network is known by its name, without `eval()`.
+on plain data with gradients enabled, in code that backpropagates the loss of another model, or in a
+function or module that computes such a loss. A target network is known by its name, without `eval()`.
 
 ## Why it costs memory
 The model's forward pass saves its activations for a `backward()` that does not need them, and

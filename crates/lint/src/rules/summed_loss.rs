@@ -47,7 +47,7 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When the total itself is backpropagated, or is reset in every step. A total of losses that is
+When the total itself is backpropagated, or is reset in every step (of the optimizer). A total of losses that is
 backpropagated every few batches is reported: a `backward()` for each batch frees its activations at once,
 and the gradients are the same.
 ",
