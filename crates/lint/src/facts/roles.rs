@@ -155,13 +155,34 @@ pub fn role(path: &str) -> Option<Role> {
     }
     let words = words(name);
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
-    if has(&["criterion", "crit", "loss", "losses"]) && !has(&["get", "make", "build", "log"]) {
+    let is_loss = has(&["criterion", "crit", "losses"])
+        || words
+            .iter()
+            .any(|word| word.starts_with("loss") || word.ends_with("loss"));
+    let is_model = has(MODELS) || words.iter().any(|word| sounds_like_net(word));
+    if is_loss && !has(&["get", "make", "build", "log"]) {
         Some(Role::Criterion)
-    } else if has(MODELS) && !has(NOT_MODELS) || matches!(name, "D" | "G") {
+    } else if is_model && !has(NOT_MODELS) || matches!(name, "D" | "G") {
         Some(Role::Model)
     } else {
         None
     }
+}
+
+/// `posenet`, `hrnet`: named like a network, unlike `planet` and `subnet`.
+fn sounds_like_net(word: &str) -> bool {
+    word.ends_with("net")
+        && !matches!(
+            word,
+            "cabinet"
+                | "ethernet"
+                | "imagenet"
+                | "internet"
+                | "magnet"
+                | "planet"
+                | "subnet"
+                | "telnet"
+        )
 }
 
 /// Whether a path of unknown origin gives batches: `val_loader`, `train_dl`, `self.dataloader`.
@@ -299,6 +320,8 @@ mod tests {
             ("netG", Some(Role::Model)),
             ("args.model", Some(Role::Model)),
             ("loss_fn", Some(Role::Criterion)),
+            ("lossfn", Some(Role::Criterion)),
+            ("posenet", Some(Role::Model)),
             ("self.criterion", Some(Role::Criterion)),
             ("criterionGAN", Some(Role::Criterion)),
             ("G", Some(Role::Model)),

@@ -9,7 +9,7 @@ use crate::facts::kept::Kept;
 use crate::facts::structure::{BlockId, BlockKind, Call, UnitId};
 use crate::facts::value::Kind;
 use crate::finding::{Finding, Fix, Severity};
-use crate::python::{Expr, ExprCall, span};
+use crate::python::{Expr, ExprCall, Stmt, span};
 use crate::syntax::plain_callee;
 
 pub static RULE: Rule = Rule {
@@ -113,7 +113,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let container = kept.container;
         if value.graph.is_yes() && facts.gradients_at(call).is_yes() {
             if facts.ends_in_backward(unit, container)
-                || !trains && !evaluates && facts.escapes(unit, container)
+                || !trains
+                    && !evaluates
+                    && (facts.escapes(unit, container)
+                        || is_in_what_is_given(facts, unit, container))
                 || trains && value.card.is_no()
             {
                 continue;
@@ -347,7 +350,24 @@ fn is_for_some_rounds(facts: &Facts<'_>, kept: &Kept<'_>, steps: BlockId) -> boo
             (facts.varies_in(steps, condition.test)
                 || facts.mentions(condition.test, kept.container))
                 && !facts.asks_whether_begun(condition, kept.container)
+                && !ends_the_loop(facts, condition.test)
         })
+}
+
+/// `if item is None: break`: the iterations after it are none.
+fn ends_the_loop(facts: &Facts<'_>, test: &Expr) -> bool {
+    facts.structure.statements.iter().any(|(statement, _)| {
+        matches!(statement, Stmt::If(node)
+            if std::ptr::eq(&*node.test, test)
+                && matches!(node.body.last(), Some(Stmt::Break(_) | Stmt::Return(_) | Stmt::Raise(_))))
+    })
+}
+
+/// Whether a container is a part of what the unit is given: its callers may backpropagate and empty it.
+fn is_in_what_is_given(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
+    container
+        .split_once('.')
+        .is_some_and(|(root, _)| root != "self" && facts.is_parameter_of(unit, root))
 }
 
 /// Whether a hook of a framework adds to a container that nothing ever empties.
