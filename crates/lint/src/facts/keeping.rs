@@ -16,6 +16,10 @@ impl<'a> Facts<'a> {
                 Expr::Attribute(function) if function.attr.as_str() == "setdefault" => {
                     self.container_path(&function.value)
                 }
+                // `self.get(name)` that returns `self.all[name]`
+                Expr::Attribute(function) if self.path(&function.value) == Some("self") => self
+                    .callee_unit(call)
+                    .and_then(|unit| self.returned(unit).find_map(|it| self.own_container(it))),
                 _ => None,
             },
             Expr::Subscript(subscript) => self
@@ -23,6 +27,16 @@ impl<'a> Facts<'a> {
                 .or_else(|| self.container_path(&subscript.value)),
             _ => self.path(expression),
         }
+    }
+
+    /// The path of a container on `self`, or of an entry of one.
+    fn own_container(&self, expression: &'a Expr) -> Option<&'a str> {
+        let container = match expression {
+            Expr::Subscript(entry) => &*entry.value,
+            other => other,
+        };
+        self.path(container)
+            .filter(|path| path.starts_with("self."))
     }
 
     /// Whether a container's contents survive the iterations of a loop: it is not recreated in the loop,

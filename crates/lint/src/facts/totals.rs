@@ -185,13 +185,13 @@ fn has(value: &Expr, is_total: &dyn Fn(&Expr) -> bool) -> bool {
     found
 }
 
-/// `sums.get(name, 0)` is `sums[name]`.
+/// `sums.get(name, 0)` and `sums.setdefault(name, 0)` are `sums[name]`.
 fn is_entry(facts: &Facts<'_>, value: &Expr, total: &Expr) -> bool {
     let (Expr::Call(call), Expr::Subscript(entry)) = (value, total) else {
         return false;
     };
     matches!(&*call.func, Expr::Attribute(function)
-        if function.attr.as_str() == "get" && facts.same_text(&function.value, &entry.value))
+        if matches!(function.attr.as_str(), "get" | "setdefault") && facts.same_text(&function.value, &entry.value))
         && call
             .arguments
             .args
