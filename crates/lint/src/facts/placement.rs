@@ -105,23 +105,22 @@ impl<'a> Facts<'a> {
             Truth::Yes => true,
             Truth::No => false,
             Truth::Maybe => self.path(module).is_some_and(|path| {
-                self.is_moved_in_place(unit, path)
-                    || self.units_that_see(unit, path).into_iter().any(|unit| {
-                        self.calls_in_unit(unit).any(|call| {
-                            self.called_module(call.node) == Some(path)
-                                && call.node.arguments.args.iter().any(|each| {
-                                    let value = self.value(each);
-                                    matches!(value.kind, Kind::Tensor | Kind::Unknown)
-                                        && value.card.is_yes()
-                                })
-                        })
+                self.units_that_see(unit, path).into_iter().any(|unit| {
+                    self.calls_in_unit(unit).any(|call| {
+                        self.called_module(call.node) == Some(path)
+                            && call.node.arguments.args.iter().any(|each| {
+                                let value = self.value(each);
+                                matches!(value.kind, Kind::Tensor | Kind::Unknown)
+                                    && value.card.is_yes()
+                            })
                     })
+                })
             }),
         }
     }
 
     /// Whether a module is moved to the card in place and never back: `model.cuda()` as a statement.
-    fn is_moved_in_place(&self, unit: UnitId, path: &str) -> bool {
+    pub fn is_moved_in_place(&self, unit: UnitId, path: &str) -> bool {
         let is_its = |call: &Call<'a>| {
             matches!(self.method(call.node), Some((receiver, _))
                 if self.path(receiver) == Some(path))

@@ -61,7 +61,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         let unit = facts.structure.unit_of(assign.place.block);
-        if !facts.module_is_on_card(unit, copied.model)
+        if !is_on_card(facts, unit, copied.model)
             || !is_only_put_away(facts, unit, path)
             || is_of_every_round(facts, assign)
         {
@@ -98,6 +98,14 @@ fn records(value: &Expr) -> Vec<&Expr> {
     }
 }
 
+/// Whether a model is on the card, as the file shows, or was moved there by a statement of its own.
+fn is_on_card<'a>(facts: &Facts<'a>, unit: UnitId, model: &'a Expr) -> bool {
+    facts.module_is_on_card(unit, model)
+        || facts
+            .path(model)
+            .is_some_and(|path| facts.is_moved_in_place(unit, path))
+}
+
 /// `snapshots.append(copy.deepcopy(model.state_dict()))` in a loop: one copy more in every round.
 fn check_collected(facts: &Facts<'_>, report: &mut Report<'_>) {
     for kept in facts.kept() {
@@ -108,7 +116,7 @@ fn check_collected(facts: &Facts<'_>, report: &mut Report<'_>) {
             .is_some_and(|rounds| facts.outlives(rounds, kept.container));
         if let Some(copied) = copied_state(facts, kept.value)
             && is_repeated
-            && facts.module_is_on_card(unit, copied.model)
+            && is_on_card(facts, unit, copied.model)
         {
             report.add(
                 span(kept.value),
