@@ -6,8 +6,10 @@
 //! `# <- found: rule, other-rule` where the rules must report it, in `# <- missed: rule` where a rule
 //! should and does not, in `# <- wrong: rule` where a rule reports what is correct. The last two keep
 //! the counts honest: a test fails as soon as one of them is no longer so. In `blind*.py`, which were
-//! written in four rounds, `# missed at first` says what the rules of that day missed: 17 of 75
-//! mistakes of the first round, 20 of 50 of the second, 8 of 49 of the third and 4 of 25 of the fourth.
+//! written in nine rounds, `# missed at first` says what the rules of that day missed: 17 of 75
+//! mistakes of the first round, 20 of 50 of the second, 8 of 49 of the third, 4 of 25 of the fourth, 12 of
+//! 68 of the fifth, 18 of 64 of the sixth, 5 of 47 of the seventh, 4 of 29 of the
+//! eighth and 3 of 20 of the ninth.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -58,8 +60,8 @@ fn nine_of_ten_mistakes_are_found_and_nineteen_of_twenty_findings_are_right() {
         wrong += marks.wrong.len();
         correct += usize::from(marks.found.is_empty() && marks.missed.is_empty());
     }
-    assert!(found + missed >= 300, "{found} + {missed} mistakes");
-    assert!(correct >= 250, "{correct} correct scripts");
+    assert!(found + missed >= 500, "{found} + {missed} mistakes");
+    assert!(correct >= 380, "{correct} correct scripts");
     assert!(found * 10 >= (found + missed) * 9, "{missed} missed");
     assert!(found * 20 >= (found + wrong) * 19, "{wrong} wrong");
 }

@@ -119,7 +119,7 @@ impl<'a> Facts<'a> {
                 let Some(target) = self.path(assign.target) else {
                     continue;
                 };
-                if !reached.contains(&target) && self.mentions(assign.value, current) {
+                if !reached.contains(&target) && self.carries_graph(assign.value, current) {
                     reached.push(target);
                 }
             }
@@ -127,8 +127,8 @@ impl<'a> Facts<'a> {
         self.calls_in_unit(unit).any(|call| {
             self.is_backward(call.node)
                 && reached.iter().any(|path| {
-                    self.mentions(&call.node.func, path)
-                        || given(call.node).any(|each| self.mentions(each, path))
+                    self.carries_graph(&call.node.func, path)
+                        || given(call.node).any(|each| self.carries_graph(each, path))
                 })
         })
     }

@@ -295,10 +295,20 @@ impl<'a> Facts<'a> {
                     other => with_graph(other),
                 }))
         });
-        if !returns_graph {
+        if !returns_graph || self.is_engine_step(unit) {
             return false;
         }
-        !in_data_loop
+        // Where only the script itself calls it for every batch, nothing else can backpropagate it.
+        let is_of_script = || {
+            let mut callers = self.callers(unit).peekable();
+            callers.peek().is_some()
+                && callers.all(|caller| {
+                    self.structure.unit_of(caller.place.block) == 0
+                        && (self.structure.loop_around(caller.place.block))
+                            .is_some_and(|id| self.is_step_loop(id) || self.goes_over_inputs(id))
+                })
+        };
+        !in_data_loop && !is_of_script()
             || self.callers(unit).any(|caller| {
                 let around = self.structure.unit_of(caller.place.block);
                 let mut used = false;

@@ -117,7 +117,20 @@ impl<'a> Facts<'a> {
 
     /// Whether a framework calls a unit once per batch, to train or to evaluate.
     pub fn is_batch_hook(&self, unit: UnitId) -> bool {
-        is_batch_hook(&self.structure, &self.imports, unit)
+        is_batch_hook(&self.structure, &self.imports, unit) || self.is_engine_step(unit)
+    }
+
+    /// Whether an `Engine` of Ignite runs a unit for every batch, and keeps what it returns until the next.
+    pub fn is_engine_step(&self, unit: UnitId) -> bool {
+        let name = self.structure.units[unit].name;
+        unit != 0
+            && self.structure.calls.iter().any(|call| {
+                matches!(call.node.arguments.args.first(), Some(Expr::Name(step))
+                    if step.id.as_str() == name)
+                    && self.callee(call.node).is_some_and(|callee| {
+                        callee.starts_with("ignite.") && callee.ends_with(".Engine")
+                    })
+            })
     }
 
     /// Whether a framework calls a unit, but not once per batch: `before_fit`, `on_train_start`.

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::structure::Structure;
+use super::usage::names_bound_anywhere;
 use crate::python::{Expr, Stmt};
 
 /// All imports of a file.
@@ -53,6 +54,7 @@ impl<'a> Imports<'a> {
             }
         }
         imports.add_what_stars_bring();
+        imports.add_usual_names(structure);
         imports.forget_rebound(structure);
         imports
     }
@@ -69,6 +71,35 @@ impl<'a> Imports<'a> {
         }
         if self.stars.iter().any(is_fastai) {
             for (name, module) in OF_FASTAI {
+                self.names
+                    .entry(name)
+                    .or_insert_with(|| (*module).to_owned());
+            }
+        }
+    }
+
+    /// A snippet or a cell of a notebook uses modules that it does not import, under their usual names.
+    fn add_usual_names(&mut self, structure: &Structure<'a>) {
+        const USUAL: &[(&str, &str)] = &[
+            ("F", "torch.nn.functional"),
+            ("nn", "torch.nn"),
+            ("np", "numpy"),
+            ("pd", "pandas"),
+            ("plt", "matplotlib.pyplot"),
+            ("torch", "torch"),
+        ];
+        let calls_torch = || {
+            let mut calls = structure.calls.iter();
+            calls.any(|call| super::paths::root(&call.node.func) == Some("torch"))
+        };
+        if self.is_for_another_framework()
+            || !(self.names.is_empty() || self.uses("torch") || calls_torch())
+        {
+            return;
+        }
+        let bound = names_bound_anywhere(structure);
+        for (name, module) in USUAL {
+            if !bound.contains(name) {
                 self.names
                     .entry(name)
                     .or_insert_with(|| (*module).to_owned());

@@ -1,5 +1,6 @@
 //! Functions of the file that keep what they are given: meters, histories, buffers.
 
+use super::reads::generators;
 use super::structure::UnitId;
 use super::usage::owner_of;
 use super::value::Kind;
@@ -39,17 +40,15 @@ impl<'a> Facts<'a> {
             if self.gradients_at(assign.statement).is_no() || !self.is_of_others(unit, target) {
                 return None;
             }
-            let is_target = |part: &Expr| self.same_text(part, assign.target);
             let adds = match (assign.operator, assign.value) {
                 // `+=` extends a list.
                 (Some(Operator::Add), value) => {
                     as_given(value) && self.value(assign.target).kind != Kind::Container
                 }
-                (None, Expr::BinOp(sum)) => {
-                    sum.op == Operator::Add
-                        && (holds_total(&sum.left, &is_target) && as_given(&sum.right)
-                            || holds_total(&sum.right, &is_target) && as_given(&sum.left))
-                }
+                // `self.history = self.history + [value]` is a list too.
+                (None, value) => self
+                    .added_to(assign.target, value)
+                    .is_some_and(|added| added.into_iter().any(as_given)),
                 _ => false,
             };
             adds.then_some(found(target))
@@ -115,6 +114,17 @@ impl<'a> Facts<'a> {
                 self.each_target(&node.target, &mut |path| names.push(path));
             }
         }
+        for assign in self.assigns_in_unit(unit) {
+            for generator in generators(assign.value) {
+                if is_passed_whole(self, &generator.iter)
+                    && names
+                        .iter()
+                        .any(|name| self.mentions(&generator.iter, name))
+                {
+                    self.each_target(&generator.target, &mut |path| names.push(path));
+                }
+            }
+        }
         let rebound = self.assigns_in_unit(unit).any(|assign| {
             names.iter().any(|name| self.targets(assign.target, name))
                 && !keeps_graph(assign.value, &names)
@@ -145,11 +155,26 @@ impl<'a> Facts<'a> {
         if unit == 0 || self.is_one_step(unit) || self.is_batch_hook(unit) {
             return false;
         }
-        let mut is_given = false;
+        let mut with_graph: Vec<&str> = Vec::new();
         each_expression(value, &mut |part| {
-            is_given |= matches!(part, Expr::Name(name) if self.is_parameter_of(unit, name.id.as_str()))
-                && self.value(part).graph.is_yes();
+            if let Expr::Name(name) = part
+                && self.value(part).graph.is_yes()
+            {
+                with_graph.push(name.id.as_str());
+            }
         });
+        if with_graph.is_empty() {
+            return false;
+        }
+        let parameters = self.structure.units[unit].node.into_iter();
+        let is_given = parameters
+            .flat_map(|node| node.parameters.iter())
+            .any(|parameter| {
+                let name = parameter.name().as_str();
+                with_graph.contains(&name)
+                    || (self.names_of_parameter(unit, name).into_iter().flatten())
+                        .any(|part| with_graph.contains(&part))
+            });
         is_given
             && self.structure.calls.iter().any(|call| {
                 self.callee_unit(call.node) == Some(unit)
@@ -205,8 +230,13 @@ fn is_passed_whole(facts: &Facts<'_>, value: &Expr) -> bool {
         Expr::BinOp(operation) => is_so(&operation.left) && is_so(&operation.right),
         Expr::Name(_) | Expr::NumberLiteral(_) | Expr::StringLiteral(_) => true,
         Expr::Attribute(attribute) => {
-            !matches!(attribute.attr.as_str(), "data" | "shape" | "grad") && is_so(&attribute.value)
+            // `self.data` is an attribute of the file's own.
+            let is_own = facts.path(&attribute.value) == Some("self");
+            (is_own || !matches!(attribute.attr.as_str(), "data" | "shape" | "grad"))
+                && is_so(&attribute.value)
         }
+        // `values["loss"]` of a function's `**values`
+        Expr::Subscript(entry) => is_so(&entry.value),
         Expr::Tuple(tuple) => tuple.elts.iter().all(is_so),
         Expr::List(list) => list.elts.iter().all(is_so),
         Expr::Dict(dict) => dict.items.iter().all(|item| is_so(&item.value)),
@@ -239,11 +269,4 @@ fn keeps_graph(value: &Expr, names: &[&str]) -> bool {
                 && keeps_graph(&function.value, names)),
         _ => false,
     }
-}
-
-/// Whether a summand is the total, also weighed: `0.9 * total`.
-fn holds_total(summand: &Expr, is_total: &dyn Fn(&Expr) -> bool) -> bool {
-    is_total(summand)
-        || matches!(summand, Expr::BinOp(product) if product.op == Operator::Mult
-            && (is_total(&product.left) || is_total(&product.right)))
 }

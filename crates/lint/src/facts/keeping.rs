@@ -16,6 +16,10 @@ impl<'a> Facts<'a> {
                 Expr::Attribute(function) if function.attr.as_str() == "setdefault" => {
                     self.container_path(&function.value)
                 }
+                // `self.get(name)` that returns `self.all[name]`
+                Expr::Attribute(function) if self.path(&function.value) == Some("self") => self
+                    .callee_unit(call)
+                    .and_then(|unit| self.returned(unit).find_map(|it| self.own_container(it))),
                 _ => None,
             },
             Expr::Subscript(subscript) => self
@@ -23,6 +27,16 @@ impl<'a> Facts<'a> {
                 .or_else(|| self.container_path(&subscript.value)),
             _ => self.path(expression),
         }
+    }
+
+    /// The path of a container on `self`, or of an entry of one.
+    fn own_container(&self, expression: &'a Expr) -> Option<&'a str> {
+        let container = match expression {
+            Expr::Subscript(entry) => &*entry.value,
+            other => other,
+        };
+        self.path(container)
+            .filter(|path| path.starts_with("self."))
     }
 
     /// Whether a container's contents survive the iterations of a loop: it is not recreated in the loop,
@@ -56,7 +70,11 @@ impl<'a> Facts<'a> {
         }
         let unit = self.structure.unit_of(steps);
         let root = path.split(['.', '[']).next().unwrap_or(path);
-        let is_own = root != "self" && owner_of(&self.structure, unit, root) == Some(unit);
+        // `engine.state.losses` of a function's `engine` is there in the next step too.
+        let is_given =
+            root.len() < path.len() && self.is_parameter_of(unit, root) && !sounds_like_batch(root);
+        let is_own =
+            root != "self" && owner_of(&self.structure, unit, root) == Some(unit) && !is_given;
         !is_own
             && self.outlives(steps, path)
             && self.units_that_see(unit, path).into_iter().all(|each| {
@@ -67,7 +85,22 @@ impl<'a> Facts<'a> {
                     || !self.resets(each, path)
                     || self.is_called_but_not_in_steps(each)
                     || self.is_hook_around_steps(each)
+                    || self.resets_around_steps(each, path, unit)
             })
+    }
+
+    /// Whether a unit that runs another one in a loop over steps resets a path only outside of such loops.
+    fn resets_around_steps(&self, unit: UnitId, path: &str, step: UnitId) -> bool {
+        let steps_around = |place: Place| {
+            (self.structure.enclosing(place.block))
+                .any(|(id, kind)| kind.is_loop() && self.is_repeated_for_steps(id))
+        };
+        let runs_step = |call: &ExprCall| {
+            self.callee_unit(call) == Some(step) || self.candidates(call).contains(&step)
+        };
+        self.calls_in_unit(unit)
+            .any(|call| steps_around(call.place) && self.reaches(call.node, &runs_step))
+            && !(self.resetting(unit, path).into_iter()).any(steps_around)
     }
 
     /// Whether the file calls a unit, but never in a step: before training, between epochs.
@@ -87,30 +120,43 @@ impl<'a> Facts<'a> {
 
     /// Whether a unit empties a container or binds it anew; the file itself only in a loop.
     fn resets(&self, unit: UnitId, path: &str) -> bool {
+        !self.resetting(unit, path).is_empty()
+    }
+
+    /// Where a unit empties a container or binds it anew; the file itself only in a loop.
+    fn resetting(&self, unit: UnitId, path: &str) -> Vec<Place> {
         let own = self.structure.units[unit].block;
         // The unit that a name belongs to makes it once, unless in a loop.
         let root = path.split(['.', '[']).next().unwrap_or(path);
         let is_owner = root != "self" && owner_of(&self.structure, unit, root).unwrap_or(0) == unit;
         let is_repeated =
             |place: Place| !is_owner || self.structure.loop_around(place.block).is_some();
-        let bound = self.assigns_in_unit(unit).any(|assign| {
+        let bound = self.assigns_in_unit(unit).filter(|assign| {
             is_repeated(assign.place)
                 && assign.operator.is_none()
                 && prefixes(path).any(|each| {
                     self.targets(assign.target, each) && !self.mentions(assign.value, each)
                 })
         });
-        let emptied = self.calls_in_unit(unit).any(|call| {
+        let emptied = self.calls_in_unit(unit).filter(|call| {
             matches!(self.method(call.node), Some((receiver, name))
                 if matches!(name, "clear" | "pop" | "popleft" | "popitem" | "reset" | "zero_")
                     && self.path(receiver).is_some_and(|each| prefixes(path).any(|it| it == each)))
         });
-        let deleted = self.structure.statements.iter().any(|(statement, place)| {
-            self.structure.is_inside(place.block, own)
-                && matches!(statement, Stmt::Delete(node)
+        let deleted = self
+            .structure
+            .statements
+            .iter()
+            .filter(|(statement, place)| {
+                self.structure.is_inside(place.block, own)
+                    && matches!(statement, Stmt::Delete(node)
                     if node.targets.iter().any(|target| self.mentions(target, path)))
-        });
-        bound || emptied || deleted
+            });
+        bound
+            .map(|assign| assign.place)
+            .chain(emptied.map(|call| call.place))
+            .chain(deleted.map(|(_, place)| *place))
+            .collect()
     }
 
     /// Everything that a path is bound to in the file.
@@ -201,6 +247,15 @@ impl<'a> Facts<'a> {
             }
         }
     }
+}
+
+/// What a function is given anew for every step.
+fn sounds_like_batch(name: &str) -> bool {
+    [
+        "batch", "data", "input", "output", "sample", "result", "state",
+    ]
+    .iter()
+    .any(|word| name.contains(word))
 }
 
 /// A path and its prefixes: `self.log["loss"]`, `self.log`, `self`.

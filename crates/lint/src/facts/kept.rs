@@ -274,7 +274,7 @@ impl<'a> Facts<'a> {
 }
 
 /// `class Result(NamedTuple)`, `@dataclass class Result`.
-fn is_record(class: &StmtClassDef) -> bool {
+pub(super) fn is_record(class: &StmtClassDef) -> bool {
     let is_named = |expression: &Expr, name: &str| match expression {
         Expr::Name(found) => found.id.as_str() == name,
         Expr::Attribute(found) => found.attr.as_str() == name,

@@ -6,7 +6,7 @@
 //! - [`frameworks`]: which methods a framework calls once per batch;
 //! - [`flow`]: what values are, tracked through the code;
 //! - queries that several rules share: [`reach`] (which functions a call runs), [`backward`] (backward
-//!   passes), [`terms`] (what a loss is the sum of), [`reads`] and [`binding`] (where names are read and
+//!   passes), [`terms`] (what a loss is the sum of), [`totals`] (what grows by sums), [`reads`] and [`binding`] (where names are read and
 //!   bound), [`kept`], [`keepers`], [`keeping`] and [`flows`] (what containers and functions keep, how long,
 //!   and where it flows), [`steps`] (what is repeated for every batch), [`evaluating`] (where a model is in evaluation mode),
 //!   [`origin`] and [`placement`] (where values are created, and on which device).
@@ -38,8 +38,10 @@ pub mod steps;
 pub mod structure;
 pub mod terms;
 pub mod torch_names;
+pub mod totals;
 pub mod training;
 pub mod usage;
+mod used_on_card;
 pub mod value;
 mod walk;
 

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 
 use super::Facts;
+use super::flow::methods::may_be_pass;
+use super::roles::sounds_like_activation;
 use super::structure::{Assign, UnitId};
 use super::torch_names;
 use super::value::Kind;
@@ -55,7 +57,10 @@ impl<'a> Facts<'a> {
         };
         match expression {
             Expr::Call(call) => {
-                if self.called_module(call).is_some() || self.runs_model_here(call) {
+                if self.called_module(call).is_some()
+                    || self.runs_model_here(call)
+                    || self.runs_part_of_model(call)
+                {
                     return Some(call);
                 }
                 if let Some(collected) = self.joined(unit, call) {
@@ -78,9 +83,15 @@ impl<'a> Facts<'a> {
                         _ => None,
                     };
                 }
-                match &*call.func {
-                    Expr::Attribute(function) if keeps_size(function.attr.as_str()) => {
+                match (&*call.func, call.arguments.args.first()) {
+                    (Expr::Attribute(function), _) if keeps_size(function.attr.as_str()) => {
                         self.model_call_within(unit, &function.value, far, size, looks)
+                    }
+                    // `accelerator.gather(output)`
+                    (Expr::Attribute(function), Some(first))
+                        if self.value(&function.value).kind == Kind::Accelerator =>
+                    {
+                        self.model_call_within(unit, first, far, size, looks)
                     }
                     _ => None,
                 }
@@ -125,6 +136,7 @@ impl<'a> Facts<'a> {
                 if self.path(assign.target) != Some(path)
                     && self.elements(self.value(assign.value)).is_none()
                     && !self.is_first_result(assign, path)
+                    && !sounds_like_activation(path)
                     && !self.is_surely_output(unit, path)
                 {
                     return None;
@@ -152,6 +164,14 @@ impl<'a> Facts<'a> {
             && self.callee_unit(call).is_some_and(|unit| {
                 self.runs(unit, &|inner| self.called_module(inner.node).is_some())
             })
+    }
+
+    /// Whether a call runs a method of a model that gives tensors: `model.encode(images)`.
+    fn runs_part_of_model(&self, call: &ExprCall) -> bool {
+        matches!(self.method(call), Some((receiver, name))
+            if matches!(self.value(receiver).kind, Kind::Module(_)) && may_be_pass(name))
+            && self.callee_unit(call).is_none()
+            && self.result(call).is_tensor()
     }
 
     /// Whether a unit binds the path that an expression names.
@@ -247,14 +267,15 @@ impl<'a> Facts<'a> {
             && matches!(assign.value, Expr::Call(call) if self.called_module(call).is_some())
     }
 
-    /// Whether a unit passes a path to a loss, detaches it, or backpropagates what it computes from it.
+    /// Whether a unit passes a path to a function of PyTorch, detaches it, or backpropagates what it computes
+    /// from it.
     fn is_surely_output(&self, unit: UnitId, path: &'a str) -> bool {
         self.ends_in_backward(unit, path)
             || self.calls_in_unit(unit).any(|call| {
                 let is_loss = self.value(&call.node.func).kind == Kind::Criterion
                     || self
                         .callee(call.node)
-                        .is_some_and(|name| torch_names::is_loss_function(&name));
+                        .is_some_and(|name| name.starts_with("torch.nn.functional."));
                 let given = call
                     .node
                     .arguments

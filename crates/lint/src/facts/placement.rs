@@ -1,9 +1,9 @@
 //! What is on the card, and where names are used later.
 
 use super::Facts;
-use super::structure::{Place, UnitId};
+use super::structure::{Call, Place, UnitId};
 use super::value::{Kind, Truth};
-use crate::python::{Expr, ExprCall};
+use crate::python::{Expr, ExprCall, Stmt};
 
 /// How many levels of callers a model is followed through.
 const CALLERS: usize = 3;
@@ -117,6 +117,20 @@ impl<'a> Facts<'a> {
                 })
             }),
         }
+    }
+
+    /// Whether a module is moved to the card in place and never back: `model.cuda()` as a statement.
+    pub fn is_moved_in_place(&self, unit: UnitId, path: &str) -> bool {
+        let is_its = |call: &Call<'a>| {
+            matches!(self.method(call.node), Some((receiver, _))
+                if self.path(receiver) == Some(path))
+        };
+        let units = self.units_that_see(unit, path);
+        let calls = || units.iter().flat_map(|each| self.calls_in_unit(*each));
+        calls().any(|call| {
+            is_its(call) && self.moves_to_card(call.node) && matches!(call.statement, Stmt::Expr(_))
+        }) && !calls()
+            .any(|call| is_its(call) && matches!(self.method(call.node), Some((_, "cpu"))))
     }
 
     /// Whether a unit runs a model after a place: itself, in a loop, or through a function of

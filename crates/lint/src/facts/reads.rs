@@ -1,7 +1,7 @@
 //! Where attributes are read, and what a value inside a loop is computed from.
 
 use super::paths::is_part_of;
-use super::structure::{BlockId, BlockKind, UnitId};
+use super::structure::{BlockId, BlockKind, Place, UnitId};
 use super::usage::bound_names;
 use super::value::{Kind, Truth};
 use super::{Facts, each_expression};
@@ -33,6 +33,35 @@ impl<'a> Facts<'a> {
             matches!(&*outer.node.func, Expr::Attribute(function)
                 if methods.contains(&function.attr.as_str()) && holds(&*function.value, call))
         })
+    }
+
+    /// What a unit returns.
+    pub fn returned(&self, unit: UnitId) -> impl Iterator<Item = &'a Expr> {
+        let statements = self.structure.statements.iter();
+        statements.filter_map(move |(statement, place)| match statement {
+            Stmt::Return(node) if self.structure.unit_of(place.block) == unit => {
+                node.value.as_deref()
+            }
+            _ => None,
+        })
+    }
+
+    /// What a unit yields, and where.
+    pub fn yielded(&self, unit: UnitId) -> Vec<(&'a Expr, Place)> {
+        let mut all = Vec::new();
+        for (statement, place) in &self.structure.statements {
+            if self.structure.unit_of(place.block) == unit {
+                self.each_expression_of_statement(statement, &mut |part| {
+                    if let Expr::Yield(ast::ExprYield {
+                        value: Some(value), ..
+                    }) = part
+                    {
+                        all.push((&**value, *place));
+                    }
+                });
+            }
+        }
+        all
     }
 
     /// Whether a function is a unit test, which computes little and keeps nothing.
@@ -280,7 +309,8 @@ impl<'a> Facts<'a> {
     }
 }
 
-fn generators(expression: &Expr) -> &[ast::Comprehension] {
+/// The loops of a comprehension.
+pub(super) fn generators(expression: &Expr) -> &[ast::Comprehension] {
     match expression {
         Expr::ListComp(node) => &node.generators,
         Expr::SetComp(node) => &node.generators,

@@ -125,9 +125,12 @@ pub fn is_named_after(optimizer: &str, model: &str) -> bool {
 pub fn sounds_like_target_network(path: &str) -> bool {
     let words = words(last_name(path));
     words.iter().any(|word| word == "target")
-        && words
-            .iter()
-            .any(|word| matches!(word.as_str(), "net" | "network" | "model" | "critic" | "q"))
+        && words.iter().any(|word| {
+            matches!(
+                word.as_str(),
+                "net" | "network" | "model" | "actor" | "critic" | "q"
+            )
+        })
 }
 
 /// What a path of unknown origin is called for.
@@ -152,13 +155,34 @@ pub fn role(path: &str) -> Option<Role> {
     }
     let words = words(name);
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
-    if has(&["criterion", "crit", "loss", "losses"]) && !has(&["get", "make", "build", "log"]) {
+    let is_loss = has(&["criterion", "crit", "losses"])
+        || words
+            .iter()
+            .any(|word| word.starts_with("loss") || word.ends_with("loss"));
+    let is_model = has(MODELS) || words.iter().any(|word| sounds_like_net(word));
+    if is_loss && !has(&["get", "make", "build", "log"]) {
         Some(Role::Criterion)
-    } else if has(MODELS) && !has(NOT_MODELS) || matches!(name, "D" | "G") {
+    } else if is_model && !has(NOT_MODELS) || matches!(name, "D" | "G") {
         Some(Role::Model)
     } else {
         None
     }
+}
+
+/// `posenet`, `hrnet`: named like a network, unlike `planet` and `subnet`.
+fn sounds_like_net(word: &str) -> bool {
+    word.ends_with("net")
+        && !matches!(
+            word,
+            "cabinet"
+                | "ethernet"
+                | "imagenet"
+                | "internet"
+                | "magnet"
+                | "planet"
+                | "subnet"
+                | "telnet"
+        )
 }
 
 /// Whether a path of unknown origin gives batches: `val_loader`, `train_dl`, `self.dataloader`.
@@ -193,6 +217,57 @@ pub fn sounds_like_environment(path: &str) -> bool {
     words(last_name(path))
         .iter()
         .any(|word| matches!(word.as_str(), "env" | "envs" | "environment"))
+}
+
+/// Whether a function is, by its name, one that evaluates: `evaluate`, `val_epoch`, `test`.
+pub fn sounds_like_evaluation(name: &str) -> bool {
+    let words = words(name);
+    words.iter().any(|word| {
+        matches!(
+            word.as_str(),
+            "eval"
+                | "evaluate"
+                | "evaluation"
+                | "val"
+                | "valid"
+                | "validate"
+                | "validation"
+                | "test"
+                | "predict"
+                | "infer"
+                | "inference"
+        )
+    }) && !words
+        .iter()
+        .any(|word| matches!(word.as_str(), "train" | "loss" | "losses"))
+}
+
+/// Whether one of several results of a model is, by its name, a tensor that the model computed: `attention`,
+/// `features`, `mu`.
+pub fn sounds_like_activation(path: &str) -> bool {
+    words(last_name(path)).iter().any(|word| {
+        matches!(
+            word.as_str(),
+            "activation"
+                | "activations"
+                | "attention"
+                | "attentions"
+                | "attn"
+                | "emb"
+                | "embedding"
+                | "embeddings"
+                | "feat"
+                | "feats"
+                | "feature"
+                | "features"
+                | "hidden"
+                | "latent"
+                | "latents"
+                | "logits"
+                | "logvar"
+                | "mu"
+        )
+    })
 }
 
 /// Whether a path of unknown origin is a device.
@@ -245,6 +320,8 @@ mod tests {
             ("netG", Some(Role::Model)),
             ("args.model", Some(Role::Model)),
             ("loss_fn", Some(Role::Criterion)),
+            ("lossfn", Some(Role::Criterion)),
+            ("posenet", Some(Role::Model)),
             ("self.criterion", Some(Role::Criterion)),
             ("criterionGAN", Some(Role::Criterion)),
             ("G", Some(Role::Model)),
@@ -303,6 +380,20 @@ mod tests {
             ("net", false),
         ] {
             assert_eq!(sounds_like_target_network(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn functions_that_evaluate_are_known_by_their_names() {
+        for (name, expected) in [
+            ("evaluate", true),
+            ("val_epoch", true),
+            ("test_classifier", true),
+            ("train_and_validate", false),
+            ("validation_loss", false),
+            ("run", false),
+        ] {
+            assert_eq!(sounds_like_evaluation(name), expected, "{name}");
         }
     }
 

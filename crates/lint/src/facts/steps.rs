@@ -2,7 +2,7 @@
 
 use super::Facts;
 use super::frameworks::is_of_a_framework;
-use super::roles::{sounds_like_environment, sounds_like_loader};
+use super::roles::{sounds_like_environment, sounds_like_evaluation, sounds_like_loader};
 use super::structure::{BlockId, BlockKind, Call, UnitId};
 use super::value::Kind;
 use crate::python::{Expr, ExprCall};
@@ -32,12 +32,20 @@ impl<'a> Facts<'a> {
         let Some((receiver, "step")) = self.method(call.node) else {
             return false;
         };
-        match self.value(receiver).kind {
-            Kind::Optimizer | Kind::Scaler => true,
-            Kind::Unknown => self.path(receiver).is_some_and(|path| {
+        let is_zeroed = |optimizer: &Expr| {
+            self.path(optimizer).is_some_and(|path| {
                 self.usage(self.structure.unit_of(call.place.block), path)
                     .zero_grad
-            }),
+            })
+        };
+        match self.value(receiver).kind {
+            Kind::Optimizer | Kind::Scaler => true,
+            Kind::Unknown => {
+                is_zeroed(receiver)
+                    // A scaler from elsewhere: `scaler.step(optimizer)`.
+                    || matches!(&*call.node.arguments.args, [optimizer]
+                        if self.value(optimizer).kind == Kind::Optimizer || is_zeroed(optimizer))
+            }
             _ => false,
         }
     }
@@ -75,11 +83,23 @@ impl<'a> Facts<'a> {
     }
 
     /// Whether a loop goes over the steps of a training or of an evaluation.
-    fn is_repeated_for_steps(&self, rounds: BlockId) -> bool {
+    pub(super) fn is_repeated_for_steps(&self, rounds: BlockId) -> bool {
         (self.is_step_loop(rounds) || self.calls_one_step(rounds)) && self.goes_over_steps(rounds)
             || self.evaluates_inputs(rounds)
             || self.goes_over_steps_of_a_generator(rounds)
             || self.acts_in_environment(rounds)
+            || self.is_loop_of_an_evaluation(rounds)
+    }
+
+    /// Whether a loop runs a model on what it goes over, in a function that is named for evaluating and
+    /// differentiates nothing: `for batch in data` of `def evaluate(model, data)`.
+    fn is_loop_of_an_evaluation(&self, rounds: BlockId) -> bool {
+        let unit = self.structure.unit_of(rounds);
+        sounds_like_evaluation(self.structure.units[unit].name)
+            && self.goes_over_inputs(rounds)
+            && !self
+                .calls_in_unit(unit)
+                .any(|call| self.runs_differentiation(call.node))
     }
 
     /// Whether a loop is that of an agent: `env.step(action)` in each iteration.
@@ -323,6 +343,11 @@ impl<'a> Facts<'a> {
                 .args
                 .iter()
                 .any(|argument| self.iterates_loader(argument)),
+            // `loaders[phase]`
+            Expr::Subscript(entry) => {
+                value.kind == Kind::Unknown
+                    && self.path(&entry.value).is_some_and(sounds_like_loader)
+            }
             _ => false,
         }
     }
@@ -353,8 +378,10 @@ impl<'a> Facts<'a> {
         }
         let mut outer = self.structure.blocks[rounds].parent;
         while let Some(block) = outer.and_then(|block| self.structure.loop_around(block)) {
+            // `for phase in ["train", "val"]` goes over no batches.
             if let BlockKind::For(node) = self.structure.blocks[block].kind
                 && range_count(&node.iter).is_none()
+                && !matches!(&*node.iter, Expr::List(_) | Expr::Tuple(_))
                 && self.is_bound_inside(block, path)
             {
                 let mut is_used = false;

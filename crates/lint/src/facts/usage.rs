@@ -279,6 +279,30 @@ pub fn bound_names<'a>(structure: &Structure<'a>, unit: UnitId) -> Vec<&'a str> 
     names
 }
 
+/// The names that a file binds itself, wherever: functions, classes, parameters, assignments, loops.
+pub fn names_bound_anywhere<'a>(structure: &Structure<'a>) -> Vec<&'a str> {
+    let mut names: Vec<&'a str> = Vec::new();
+    for unit in &structure.units {
+        names.push(unit.name);
+        let parameters = unit.node.iter().flat_map(|node| node.parameters.iter());
+        names.extend(parameters.map(|parameter| parameter.name().as_str()));
+    }
+    names.extend((structure.classes.iter()).map(|class| class.node.name.as_str()));
+    for assign in &structure.assigns {
+        names_of(assign.target, &mut names);
+    }
+    for (statement, _) in &structure.statements {
+        match statement {
+            Stmt::For(node) => names_of(&node.target, &mut names),
+            Stmt::With(node) => (node.items.iter())
+                .filter_map(|item| item.optional_vars.as_deref())
+                .for_each(|target| names_of(target, &mut names)),
+            _ => {}
+        }
+    }
+    names
+}
+
 /// The unit whose local name a path's first name is in a unit: itself or one around it; `None` for a
 /// name of the file.
 pub fn owner_of(structure: &Structure<'_>, unit: UnitId, root: &str) -> Option<UnitId> {

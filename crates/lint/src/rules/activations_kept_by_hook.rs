@@ -17,7 +17,7 @@ pub static RULE: Rule = Rule {
 ## What it does
 Finds a forward hook that appends a module's output (or its inputs) to a list without
 `.detach()`, in a file that runs the model in a loop and never empties that list. The same of a backward
-hook that collects gradients on the card.
+hook, or a hook of a tensor, that collects gradients on the card.
 
 ## Why it costs memory
 The hook runs in every forward pass. Each output it keeps holds its graph, with the activations of
@@ -71,6 +71,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(hook) = call.node.arguments.args.first() else {
             continue;
         };
+        let (hook, bound) = partially_bound(facts, hook);
         let unit = match facts.value(hook).kind {
             Kind::Function(unit) => unit,
             _ => {
@@ -103,6 +104,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             .iter()
             .map(|each| each.name().as_str())
             .filter(|name| *name != "self")
+            .skip(bound)
             .collect();
         let kind = hook_kind(&call.node.func);
         report_kept(facts, report, unit, (&names, kind), None, &mut reported);
@@ -117,8 +119,9 @@ fn report_kept(
     within: Option<std::ops::Range<usize>>,
     reported: &mut Vec<std::ops::Range<usize>>,
 ) {
-    // The module itself is the first one.
-    let Some(activations) = parameters.get(1..) else {
+    // The module itself is the first one; a tensor's hook gets the gradient alone.
+    let first = usize::from(hook != Some(Hook::Gradient));
+    let Some(activations) = parameters.get(first..) else {
         return;
     };
     for kept in facts.kept() {
@@ -139,12 +142,13 @@ fn report_kept(
         // Gradients have no graph: on the host, they cost the card nothing.
         let is_moved = matches!(kept.value, Expr::Call(call)
             if matches!(&*call.func, Expr::Attribute(function) if function.attr.as_str() == "cpu"));
-        if hook == Some(Hook::Backward) && is_moved {
+        let is_backward = matches!(hook, Some(Hook::Backward | Hook::Gradient));
+        if is_backward && is_moved {
             continue;
         }
         reported.push(range);
         let (what, method) = match hook {
-            Some(Hook::Backward) => ("backward pass on the card", ".cpu()"),
+            Some(Hook::Backward | Hook::Gradient) => ("backward pass on the card", ".cpu()"),
             _ => ("forward pass, with its graph", ".detach().cpu()"),
         };
         report.add_with(
@@ -168,6 +172,21 @@ fn report_kept(
 enum Hook {
     Forward,
     Backward,
+    /// When the gradient of one tensor is known.
+    Gradient,
+}
+
+/// The function of `partial(keep, name)`, and how many of its arguments are given.
+fn partially_bound<'a>(facts: &Facts<'a>, hook: &'a Expr) -> (&'a Expr, usize) {
+    match hook {
+        Expr::Call(call) if facts.callee(call).as_deref() == Some("functools.partial") => {
+            match &*call.arguments.args {
+                [function, bound @ ..] => (function, bound.len()),
+                [] => (hook, 0),
+            }
+        }
+        _ => (hook, 0),
+    }
 }
 
 fn registers_hook(function: &Expr) -> bool {
@@ -181,6 +200,7 @@ fn hook_kind(function: &Expr) -> Option<Hook> {
     match function.attr.as_str() {
         "register_forward_hook" | "register_forward_pre_hook" => Some(Hook::Forward),
         "register_full_backward_hook" | "register_backward_hook" => Some(Hook::Backward),
+        "register_hook" => Some(Hook::Gradient),
         _ => None,
     }
 }

@@ -55,8 +55,12 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     check_comprehensions(facts, report);
     for kept in facts.kept() {
         let value = facts.value(kept.value);
-        // A list of losses is kept like a loss.
-        if !(value.is_tensor() || value.kind == Kind::Container) || !value.graph.is_yes() {
+        // A list, a tuple or a record of losses is kept like a loss.
+        let may_hold_loss = matches!(
+            value.kind,
+            Kind::Tensor | Kind::Container | Kind::Tuple(_) | Kind::Object(_)
+        );
+        if !may_hold_loss || !value.graph.is_yes() {
             continue;
         }
         let Some(steps) = facts.steps_around(kept.place.block) else {

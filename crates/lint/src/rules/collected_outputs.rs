@@ -9,7 +9,8 @@ use crate::facts::kept::Kept;
 use crate::facts::structure::{BlockId, BlockKind, Call, UnitId};
 use crate::facts::value::Kind;
 use crate::finding::{Finding, Fix, Severity};
-use crate::python::{CmpOp, Expr, ExprCall, span};
+use crate::python::{Expr, ExprCall, Stmt, span};
+use crate::syntax::plain_callee;
 
 pub static RULE: Rule = Rule {
     name: "collected-outputs",
@@ -19,7 +20,7 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds a list or dict that collects a model's output for every batch on the card, with or without its
-graph.
+graph: in a loop, in a comprehension, or from a generator of the file.
 
 ## Why it costs memory
 With gradients enabled and no `backward()`, every output keeps the activations of its whole forward
@@ -61,6 +62,7 @@ computations there.
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     check_comprehensions(facts, report);
+    check_generators(facts, report);
     for kept in facts.kept() {
         let value = facts.value(kept.value);
         let has_graph = value.graph.is_yes();
@@ -111,7 +113,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let container = kept.container;
         if value.graph.is_yes() && facts.gradients_at(call).is_yes() {
             if facts.ends_in_backward(unit, container)
-                || !trains && !evaluates && facts.escapes(unit, container)
+                || !trains
+                    && !evaluates
+                    && (facts.escapes(unit, container)
+                        || is_in_what_is_given(facts, unit, container))
                 || trains && value.card.is_no()
             {
                 continue;
@@ -122,7 +127,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                 "with all activations of its forward pass"
             };
             // Moved to the host, it could not be joined or used with what is on the card.
-            let belongs_on_card = kept.is_joined || is_used_on_card(facts, unit, container);
+            let belongs_on_card = kept.is_joined || facts.is_used_on_card(unit, container);
             let finding = report_graph(
                 facts,
                 report,
@@ -137,7 +142,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         } else if value.graph.is_no()
             && value.card.is_yes()
             && (grows_over_epochs(facts, unit, container)
-                || !is_used_on_card(facts, unit, container))
+                || !facts.is_used_on_card(unit, container))
         {
             let help = if kept.is_joined {
                 "collect the outputs in a list with `.cpu()`, and join them once at the end"
@@ -187,7 +192,7 @@ fn is_element_of(facts: &Facts<'_>, call: &Call<'_>, receiver: &Expr, container:
         })
 }
 
-/// `outputs = [model(x) for x in loader]` with gradients enabled.
+/// `outputs = [model(x) for x in loader]`.
 fn check_comprehensions(facts: &Facts<'_>, report: &mut Report<'_>) {
     for assign in &facts.structure.assigns {
         let (Expr::ListComp(comprehension), Some(container)) =
@@ -204,14 +209,30 @@ fn check_comprehensions(facts: &Facts<'_>, report: &mut Report<'_>) {
         let Some(call) = facts.model_call(unit, element) else {
             continue;
         };
+        if !value.is_tensor() || !facts.iterates_loader(&generator.iter) {
+            continue;
+        }
+        let name = facts.text(element);
+        if value.graph.is_no() && value.card.is_yes() {
+            if !facts.is_used_on_card(unit, container) {
+                report.add_with(
+                    span(element),
+                    format!("`{container}` keeps `{name}` from every batch on the card"),
+                    "add `.cpu()`, or reduce the outputs batch by batch",
+                    Some(Fix::unsafe_(
+                        "Add `.cpu()`",
+                        with_method(facts, element, ".cpu()"),
+                    )),
+                );
+            }
+            continue;
+        }
         let evaluates = facts
             .calls_in_unit(unit)
             .find(|each| std::ptr::eq(each.node, call))
             .is_some_and(|each| facts.evaluation_at(each).is_some());
-        if value.is_tensor()
-            && value.graph.is_yes()
+        if value.graph.is_yes()
             && facts.gradients_at(call).is_yes()
-            && facts.iterates_loader(&generator.iter)
             && !facts.ends_in_backward(unit, container)
             && (evaluates || !facts.escapes(unit, container))
         {
@@ -219,15 +240,60 @@ fn check_comprehensions(facts: &Facts<'_>, report: &mut Report<'_>) {
                 facts,
                 report,
                 element,
-                is_used_on_card(facts, unit, container),
+                facts.is_used_on_card(unit, container),
                 span(element),
                 format!(
-                    "`{container}` keeps `{}` from every batch, with all activations of its forward pass",
-                    facts.text(element)
+                    "`{container}` keeps `{name}` from every batch, with all activations of its forward pass"
                 ),
             )
             .severity = Severity::Error;
         }
+    }
+}
+
+/// `outputs = list(predict(model, loader))` of a generator that yields a model's outputs.
+fn check_generators(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for assign in &facts.structure.assigns {
+        let (Expr::Call(call), Some(container)) = (assign.value, facts.path(assign.target)) else {
+            continue;
+        };
+        let Some(generator) = listed_generator(facts, call) else {
+            continue;
+        };
+        let unit = facts.structure.unit_of(assign.place.block);
+        let keeps = facts
+            .yielded(generator)
+            .into_iter()
+            .any(|(yielded, place)| {
+                let value = facts.value(yielded);
+                value.is_tensor()
+                    && value.card.is_yes()
+                    && value.graph.is_no()
+                    && facts.model_call(generator, yielded).is_some()
+                    && (facts.structure.loop_around(place.block))
+                        .is_some_and(|rounds| facts.goes_over_inputs(rounds))
+            });
+        if keeps && !facts.is_used_on_card(unit, container) {
+            report.add(
+                span(call),
+                format!(
+                    "`{container}` keeps what `{}` yields for every batch on the card",
+                    facts.structure.units[generator].name
+                ),
+                "yield it with `.cpu()`, or reduce the outputs batch by batch",
+            );
+        }
+    }
+}
+
+/// The generator of `list(predict(...))`.
+fn listed_generator(facts: &Facts<'_>, call: &ExprCall) -> Option<UnitId> {
+    match (plain_callee(call), &*call.arguments.args) {
+        (Some("list" | "tuple"), [given]) => match facts.value(given).kind {
+            Kind::Generator(unit) => Some(unit),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -284,7 +350,24 @@ fn is_for_some_rounds(facts: &Facts<'_>, kept: &Kept<'_>, steps: BlockId) -> boo
             (facts.varies_in(steps, condition.test)
                 || facts.mentions(condition.test, kept.container))
                 && !facts.asks_whether_begun(condition, kept.container)
+                && !ends_the_loop(facts, condition.test)
         })
+}
+
+/// `if item is None: break`: the iterations after it are none.
+fn ends_the_loop(facts: &Facts<'_>, test: &Expr) -> bool {
+    facts.structure.statements.iter().any(|(statement, _)| {
+        matches!(statement, Stmt::If(node)
+            if std::ptr::eq(&*node.test, test)
+                && matches!(node.body.last(), Some(Stmt::Break(_) | Stmt::Return(_) | Stmt::Raise(_))))
+    })
+}
+
+/// Whether a container is a part of what the unit is given: its callers may backpropagate and empty it.
+fn is_in_what_is_given(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
+    container
+        .split_once('.')
+        .is_some_and(|(root, _)| root != "self" && facts.is_parameter_of(unit, root))
 }
 
 /// Whether a hook of a framework adds to a container that nothing ever empties.
@@ -292,117 +375,4 @@ fn grows_over_epochs(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
     container.starts_with("self.")
         && facts.is_batch_hook(unit)
         && !facts.is_ever_emptied(unit, container)
-}
-
-/// Methods whose result is in host memory.
-const TO_HOST: &[&str] = &["cpu", "numpy", "tolist", "item"];
-
-/// Whether the collected outputs are used in a computation: then they belong on the card.
-fn is_used_on_card(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
-    facts
-        .units_that_see(unit, container)
-        .into_iter()
-        .any(|unit| is_used_on_card_in(facts, unit, container))
-}
-
-fn is_used_on_card_in(facts: &Facts<'_>, unit: UnitId, container: &str) -> bool {
-    let mut joined = vec![container.to_owned()];
-    for assign in facts.assigns_in_unit(unit) {
-        if let (Some(target), Expr::Call(call)) = (facts.path(assign.target), assign.value)
-            && joins(facts, call)
-            && joined.iter().any(|path| facts.mentions(assign.value, path))
-        {
-            joined.push(target.to_owned());
-        }
-    }
-    let named = |expression: &Expr| joined.iter().any(|path| facts.mentions(expression, path));
-    let computes = facts.calls_in_unit(unit).any(|call| {
-        let given = call.node.arguments.args.iter().any(named);
-        let called_on =
-            matches!(&*call.node.func, Expr::Attribute(function) if named(&function.value));
-        match facts.callee(call.node) {
-            Some(name) => {
-                given
-                    && name.starts_with("torch.")
-                    && !joins(facts, call.node)
-                    && name != "torch.save"
-                    && !facts.is_put_through(unit, call.node, TO_HOST)
-            }
-            None => {
-                let method = match &*call.node.func {
-                    Expr::Attribute(function) => function.attr.as_str(),
-                    Expr::Name(name) => name.id.as_str(),
-                    _ => "",
-                };
-                let harmless = matches!(
-                    method,
-                    "append"
-                        | "extend"
-                        | "cpu"
-                        | "numpy"
-                        | "tolist"
-                        | "detach"
-                        | "size"
-                        | "print"
-                        | "len"
-                        | "view"
-                        | "reshape"
-                        | "squeeze"
-                        | "float"
-                        | "items"
-                        | "zip"
-                        | "enumerate"
-                        | "range"
-                        | "list"
-                        | "data"
-                        | "clear"
-                );
-                (given || called_on) && !harmless && !facts.is_put_through(unit, call.node, TO_HOST)
-            }
-        }
-    });
-    let mut operates = false;
-    for (statement, place) in &facts.structure.statements {
-        if facts.structure.unit_of(place.block) == unit {
-            facts.each_expression_of_statement(statement, &mut |part| {
-                operates |= match part {
-                    Expr::BinOp(operation) => {
-                        operands(facts, &joined, [&operation.left, &operation.right])
-                    }
-                    // `all is None` compares no contents.
-                    Expr::Compare(comparison)
-                        if matches!(*comparison.ops, [CmpOp::Is | CmpOp::IsNot]) =>
-                    {
-                        false
-                    }
-                    Expr::Compare(comparison) => comparison
-                        .comparators
-                        .iter()
-                        .any(|right| operands(facts, &joined, [&comparison.left, right])),
-                    _ => false,
-                };
-            });
-        }
-    }
-    computes || operates
-}
-
-/// Whether one of two operands is what was collected, as it is, and the other a tensor too.
-fn operands(facts: &Facts<'_>, collected: &[String], both: [&Expr; 2]) -> bool {
-    both.iter().enumerate().any(|(index, operand)| {
-        let other = both[1 - index];
-        facts
-            .path(operand)
-            .is_some_and(|path| collected.iter().any(|each| each == path))
-            && !matches!(other, Expr::List(_) | Expr::NumberLiteral(_))
-    })
-}
-
-fn joins(facts: &Facts<'_>, call: &ExprCall) -> bool {
-    facts.callee(call).is_some_and(|name| {
-        matches!(
-            name.as_str(),
-            "torch.cat" | "torch.stack" | "torch.concat" | "torch.vstack" | "torch.hstack"
-        )
-    })
 }

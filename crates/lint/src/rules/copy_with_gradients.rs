@@ -1,6 +1,8 @@
 //! A copy of the model (a teacher, a moving average, a target) that records gradients needlessly.
 
+use super::fake_not_detached::{has, stepped_after};
 use super::{Family, Report, Rule};
+use crate::facts::roles::{Role, role, sounds_like_target_network};
 use crate::facts::structure::{Assign, Call, UnitId};
 use crate::facts::{Facts, each_expression};
 use crate::finding::Severity;
@@ -72,7 +74,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         let unit = facts.structure.unit_of(assign.place.block);
         if path == original
-            || !facts.value(assign.target).is_module()
+            || !facts.value(assign.target).is_module() && role(path) != Some(Role::Model)
             || may_be_trained(facts, unit, assign, path)
         {
             continue;
@@ -102,9 +104,16 @@ fn recorded_run<'f, 'a>(
     let trains = facts
         .calls_in_unit(unit)
         .any(|call| facts.is_backward(call.node));
-    let beside = facts
-        .calls_in_unit(unit)
-        .any(|call| facts.called_module(call.node) == Some(original));
+    // The original, or another model that it is copied beside of: the critic of an actor.
+    let beside = facts.calls_in_unit(unit).any(|call| {
+        facts.called_module(call.node).is_some_and(|model| {
+            model == original
+                || model != path
+                    && sounds_like_target_network(path)
+                    && !sounds_like_target_network(model)
+                    && facts.gradients_at(call.node).is_yes()
+        })
+    });
     if !trains || !beside {
         return None;
     }
@@ -121,8 +130,29 @@ fn recorded_run<'f, 'a>(
                 .arguments
                 .args
                 .iter()
-                .any(|each| facts.value(each).is_tensor() && facts.value(each).graph.is_yes())
+                .any(|each| {
+                    facts.value(each).is_tensor()
+                        && facts.value(each).graph.is_yes()
+                        && may_be_trained_through(facts, unit, each)
+                })
     })
+}
+
+/// Whether a step of the unit may train the model that made an input.
+fn may_be_trained_through<'a>(facts: &Facts<'a>, unit: UnitId, input: &'a Expr) -> bool {
+    let maker = facts
+        .model_behind(unit, input)
+        .and_then(|call| facts.called_module(call));
+    let Some(maker) = maker else {
+        return true;
+    };
+    facts
+        .calls_in_unit(unit)
+        .filter(|call| facts.is_backward(call.node))
+        .any(|backward| {
+            let stepped = stepped_after(facts, unit, backward);
+            stepped.is_empty() || has(&stepped, maker)
+        })
 }
 
 /// Whether an expression passes on a module itself, not its output.

@@ -116,7 +116,7 @@ fn is_whole_evaluation(facts: &Facts<'_>, call: &Call<'_>, evaluation: Evaluatio
 
 /// Whether a function is only passed on (`partial(evaluate, model)`), and may run anywhere.
 fn is_handed_on(facts: &Facts<'_>, unit: UnitId) -> bool {
-    if unit == 0 || facts.callers(unit).next().is_some() {
+    if unit == 0 || facts.callers(unit).next().is_some() || facts.is_engine_step(unit) {
         return false;
     }
     let name = facts.structure.units[unit].name;

@@ -67,41 +67,101 @@ When both models learn from the same loss. Only losses are reported after which,
 /// How many names are followed back.
 const FAR: usize = 8;
 
+/// A loss that is backpropagated, and the models whose optimizers step with its gradients.
+struct Backward<'a> {
+    loss: &'a Expr,
+    unit: UnitId,
+    stepped: Vec<&'a str>,
+}
+
+/// A call of a model that a loss is computed from.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    call: &'a ExprCall,
+    scope: Scope<'a>,
+}
+
+/// Where an expression is: in a unit, which may be one that the unit of the loss calls.
+#[derive(Clone, Copy)]
+struct Scope<'a> {
+    unit: UnitId,
+    called: Option<(UnitId, &'a ExprCall)>,
+}
+
+impl<'a> Scope<'a> {
+    fn of(unit: UnitId) -> Self {
+        Self { unit, called: None }
+    }
+
+    /// What the unit of the loss calls a model.
+    fn seen(self, facts: &Facts<'a>, model: &'a str) -> &'a str {
+        self.called
+            .and_then(|(_, call)| facts.argument_for(call, self.unit, model))
+            .and_then(|argument| facts.path(argument))
+            .unwrap_or(model)
+    }
+
+    /// What a path was last bound to before an expression: here, in the unit that gives it as an argument, or
+    /// once in another method of the class.
+    fn value_of(
+        self,
+        facts: &Facts<'a>,
+        path: &str,
+        before: &Expr,
+    ) -> Option<(&'a Expr, Scope<'a>)> {
+        if let Some(value) = facts.last_value(self.unit, path, before) {
+            return Some((value, self));
+        }
+        if let Some((unit, call)) = self.called
+            && let Some(argument) = facts.argument_for(call, self.unit, path)
+        {
+            return Some((argument, Scope::of(unit)));
+        }
+        if !path.starts_with("self.") {
+            return None;
+        }
+        let mut bound = (facts.units_that_see(self.unit, path).into_iter())
+            .flat_map(|unit| {
+                facts
+                    .assigns_in_unit(unit)
+                    .map(move |assign| (assign, unit))
+            })
+            .filter(|(assign, _)| {
+                facts.path(assign.target) == Some(path)
+                    && !matches!(assign.value, Expr::NoneLiteral(_))
+            });
+        match (bound.next(), bound.next()) {
+            (Some((assign, unit)), None) => Some((assign.value, Scope::of(unit))),
+            _ => None,
+        }
+    }
+}
+
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
+    let all = backward_passes(facts);
     let mut reported = Vec::new();
-    for backward in &facts.structure.calls {
-        if !facts.is_backward(backward.node) {
-            continue;
-        }
-        let unit = facts.structure.unit_of(backward.place.block);
-        let Some(loss) = facts.goes_back_from(backward.node) else {
-            continue;
-        };
-        let stepped = stepped_after(facts, unit, backward);
-        if stepped.is_empty() {
-            continue;
-        }
-        let mut runs = Vec::new();
-        collect_runs(facts, unit, loss, FAR, &mut runs);
-        for run in runs {
-            let Some(judge) = facts.called_module(run) else {
+    for backward in &all {
+        let unit = backward.unit;
+        for run in runs_behind(facts, Scope::of(unit), backward.loss) {
+            let Some(judge) = facts.called_module(run.call) else {
                 continue;
             };
-            if !has(&stepped, judge) || reported.contains(&span(run)) {
+            let judge = run.scope.seen(facts, judge);
+            if !has(&backward.stepped, judge) || reported.contains(&span(run.call)) {
                 continue;
             }
-            let Some((argument, maker)) = made_by_another(facts, unit, run, judge) else {
+            let Some((argument, maker)) = made_by_another(facts, run, judge) else {
                 continue;
             };
-            if has(&stepped, maker)
+            if has(&backward.stepped, maker)
                 || !is_optimized(facts, unit, maker)
-                || trains_maker_too(facts, unit, run, maker)
+                || trains_maker_too(facts, &all, run, maker)
             {
                 continue;
             }
-            reported.push(span(run));
+            reported.push(span(run.call));
             report.add_with(
-                span(run),
+                span(run.call),
                 format!(
                     "this loss trains `{judge}`, but its backward pass goes on through `{maker}`"
                 ),
@@ -118,29 +178,79 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
+/// Every backward pass after which it is known which models' optimizers step.
+fn backward_passes<'a>(facts: &Facts<'a>) -> Vec<Backward<'a>> {
+    let mut all = Vec::new();
+    for call in &facts.structure.calls {
+        if !facts.is_backward(call.node) {
+            continue;
+        }
+        let unit = facts.structure.unit_of(call.place.block);
+        let Some(loss) = facts.goes_back_from(call.node) else {
+            continue;
+        };
+        let stepped = stepped_after(facts, unit, call);
+        if !stepped.is_empty() {
+            all.push(Backward {
+                loss,
+                unit,
+                stepped,
+            });
+        }
+    }
+    all
+}
+
 /// Whether the same run goes into another loss, which trains the maker of what it judged: its graph is
 /// needed.
-fn trains_maker_too<'a>(facts: &Facts<'a>, unit: UnitId, run: &ExprCall, maker: &str) -> bool {
-    facts.calls_in_unit(unit).any(|backward| {
-        facts.is_backward(backward.node)
-            && has(&stepped_after(facts, unit, backward), maker)
-            && facts.goes_back_from(backward.node).is_some_and(|loss| {
-                let mut runs = Vec::new();
-                collect_runs(facts, unit, loss, FAR, &mut runs);
-                runs.iter().any(|other| span(*other) == span(run))
-            })
+fn trains_maker_too<'a>(
+    facts: &Facts<'a>,
+    all: &[Backward<'a>],
+    run: Run<'a>,
+    maker: &str,
+) -> bool {
+    all.iter().any(|backward| {
+        has(&backward.stepped, maker)
+            && runs_behind(facts, Scope::of(backward.unit), backward.loss)
+                .iter()
+                .any(|other| span(other.call) == span(run.call))
     })
 }
 
-fn has(models: &[&str], model: &str) -> bool {
+/// Whether a model, or what it is a part of, is among others.
+pub(super) fn has(models: &[&str], model: &str) -> bool {
     models
         .iter()
         .any(|each| is_part_of(model, each) || is_part_of(each, model))
 }
 
-/// The models whose optimizers step after a `backward()` and before the next one; none if an optimizer
-/// is among them of which the models are unknown.
-fn stepped_after<'a>(facts: &Facts<'a>, unit: UnitId, backward: &Call<'a>) -> Vec<&'a str> {
+/// The models whose optimizers step after a `backward()` and before the next one: in the same unit, or in the
+/// method that calls it. None if an optimizer is among them of which the models are unknown.
+pub(super) fn stepped_after<'a>(
+    facts: &Facts<'a>,
+    unit: UnitId,
+    backward: &Call<'a>,
+) -> Vec<&'a str> {
+    let steps = |unit: UnitId| {
+        facts
+            .calls_in_unit(unit)
+            .filter(|call| matches!(facts.method(call.node), Some((_, "step"))))
+    };
+    // `self.backward_D()` and then `self.optimizer_D.step()`
+    if steps(unit).next().is_none() {
+        let mut callers = facts.callers(unit).filter(|call| {
+            matches!(&*call.node.func, Expr::Attribute(function)
+                if facts.path(&function.value) == Some("self"))
+        });
+        if let (Some(only), None) = (callers.next(), callers.next()) {
+            let around = facts.structure.unit_of(only.place.block);
+            return if around == unit || steps(around).next().is_none() {
+                Vec::new()
+            } else {
+                stepped_after(facts, around, only)
+            };
+        }
+    }
     let until = facts
         .calls_in_unit(unit)
         .filter(|call| {
@@ -150,11 +260,11 @@ fn stepped_after<'a>(facts: &Facts<'a>, unit: UnitId, backward: &Call<'a>) -> Ve
         .min()
         .unwrap_or(usize::MAX);
     let mut models = Vec::new();
-    for call in facts.calls_in_unit(unit) {
+    for call in steps(unit) {
         if call.place.order < backward.place.order || call.place.order > until {
             continue;
         }
-        let Some((receiver, "step")) = facts.method(call.node) else {
+        let Some((receiver, _)) = facts.method(call.node) else {
             continue;
         };
         // `scaler.step(optimizer)`
@@ -225,25 +335,50 @@ fn is_optimized(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
 }
 
 /// The calls of models that an expression is computed from, with their graphs.
+fn runs_behind<'a>(facts: &Facts<'a>, scope: Scope<'a>, expression: &'a Expr) -> Vec<Run<'a>> {
+    let mut runs = Vec::new();
+    collect_runs(facts, scope, expression, FAR, &mut runs);
+    runs
+}
+
 fn collect_runs<'a>(
     facts: &Facts<'a>,
-    unit: UnitId,
+    scope: Scope<'a>,
     expression: &'a Expr,
     far: usize,
-    runs: &mut Vec<&'a ExprCall>,
+    runs: &mut Vec<Run<'a>>,
 ) {
     let Some(far) = far.checked_sub(1) else {
         return;
     };
+    let mut helpers = Vec::new();
     each_expression(expression, &mut |part| {
-        if let Expr::Call(call) = part
-            && facts.called_module(call).is_some()
-            && facts.gradients_at(call).is_yes()
-            && !runs.iter().any(|run| span(*run) == span(call))
+        let Expr::Call(call) = part else {
+            return;
+        };
+        if facts.called_module(call).is_some() {
+            if facts.gradients_at(call).is_yes()
+                && !runs.iter().any(|run| span(run.call) == span(call))
+            {
+                runs.push(Run { call, scope });
+            }
+        } else if scope.called.is_none()
+            && facts.is_function(call)
+            && let Some(unit) = facts.callee_unit(call)
+            && facts.result(call).graph.is_yes()
         {
-            runs.push(call);
+            helpers.push((call, unit));
         }
     });
+    for (call, unit) in helpers {
+        let inner = Scope {
+            unit,
+            called: Some((scope.unit, call)),
+        };
+        for returned in facts.returned(unit) {
+            collect_runs(facts, inner, returned, far, runs);
+        }
+    }
     let mut names = Vec::new();
     each_expression(expression, &mut |part| {
         if let Some(path) = facts.path(part)
@@ -253,8 +388,8 @@ fn collect_runs<'a>(
         }
     });
     for (path, part) in names {
-        if let Some(made) = facts.last_value(unit, path, part) {
-            collect_runs(facts, unit, made, far, runs);
+        if let Some((made, scope)) = scope.value_of(facts, path, part) {
+            collect_runs(facts, scope, made, far, runs);
         }
     }
 }
@@ -262,19 +397,17 @@ fn collect_runs<'a>(
 /// The argument of a model's call that another model made, with its graph.
 fn made_by_another<'a>(
     facts: &Facts<'a>,
-    unit: UnitId,
-    run: &'a ExprCall,
+    run: Run<'a>,
     judge: &str,
 ) -> Option<(&'a Expr, &'a str)> {
-    given(run).find_map(|argument| {
+    given(run.call).find_map(|argument| {
         let value = facts.value(argument);
         if !value.graph.is_yes() {
             return None;
         }
-        let mut runs = Vec::new();
-        collect_runs(facts, unit, argument, FAR, &mut runs);
-        runs.iter()
-            .filter_map(|made| facts.called_module(made))
+        runs_behind(facts, run.scope, argument)
+            .into_iter()
+            .filter_map(|made| Some(made.scope.seen(facts, facts.called_module(made.call)?)))
             .find(|maker| *maker != judge)
             .map(|maker| (argument, maker))
     })

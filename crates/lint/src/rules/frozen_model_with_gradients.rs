@@ -4,9 +4,10 @@ use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::roles::sounds_like_target_network;
 use crate::facts::structure::{Call, UnitId};
+use crate::facts::value::Kind;
 use crate::finding::Severity;
 use crate::python::{Expr, ExprCall, span};
-use crate::syntax::{given, is_true, says_true};
+use crate::syntax::{given, holds, is_true, says_true};
 
 pub static RULE: Rule = Rule {
     name: "frozen-model-with-gradients",
@@ -16,8 +17,8 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds a model (a teacher, a feature extractor) that was put into `eval()`, has no optimizer and runs
-on plain data with gradients enabled, in code that backpropagates the loss of another model. A target
-network is known by its name, without `eval()`.
+on plain data with gradients enabled, in code that backpropagates the loss of another model, or in a
+function or module that computes such a loss. A target network is known by its name, without `eval()`.
 
 ## Why it costs memory
 The model's forward pass saves its activations for a `backward()` that does not need them, and
@@ -84,19 +85,62 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Whether a unit backpropagates, and runs another model with gradients.
+/// Whether a unit backpropagates, or computes a loss for one that does, and another model runs with gradients.
 fn trains_another(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
-    let trains = facts.returns_loss_to_a_framework(unit)
+    let backpropagates = facts.returns_loss_to_a_framework(unit)
         || facts
             .calls_in_unit(unit)
             .any(|call| facts.is_backward(call.node));
-    trains
-        && facts.calls_in_unit(unit).any(|call| {
+    let runs_another = || {
+        facts.calls_in_unit(unit).any(|call| {
             facts
                 .called_module(call.node)
                 .is_some_and(|other| other != model && is_trained_by_use(facts, unit, other))
                 && facts.gradients_at(call.node).is_yes()
         })
+    };
+    if backpropagates {
+        runs_another()
+    } else {
+        computes_loss(facts, unit) && (gets_output(facts, unit) || runs_another())
+    }
+}
+
+/// Whether the file backpropagates what a unit returns, and has no optimizer for the object it is a method of.
+fn computes_loss(facts: &Facts<'_>, unit: UnitId) -> bool {
+    let class = facts.structure.units[unit].class;
+    let is_optimized = facts.structure.calls.iter().any(|call| {
+        matches!(facts.method(call.node), Some((receiver, "parameters" | "named_parameters"))
+            if matches!(facts.value(receiver).kind, Kind::Module(Some(of)) if class == Some(of)))
+    });
+    unit != 0
+        && !is_optimized
+        && facts.callers(unit).any(|call| {
+            let around = facts.structure.unit_of(call.place.block);
+            let is_bound = facts.assigns_in_unit(around).any(|assign| {
+                holds(assign.value, call.node)
+                    && facts
+                        .path(assign.target)
+                        .is_some_and(|path| facts.ends_in_backward(around, path))
+            });
+            is_bound && facts.gradients_at(call.node).is_yes()
+        })
+}
+
+/// Whether an argument of a unit is the output of a model, with its graph.
+fn gets_output(facts: &Facts<'_>, unit: UnitId) -> bool {
+    let mut found = false;
+    for (statement, place) in &facts.structure.statements {
+        if facts.structure.unit_of(place.block) == unit {
+            facts.each_expression_of_statement(statement, &mut |part| {
+                found |= matches!(part, Expr::Name(name)
+                    if facts.is_parameter_of(unit, name.id.as_str()))
+                    && facts.value(part).is_tensor()
+                    && facts.value(part).graph.is_yes();
+            });
+        }
+    }
+    found
 }
 
 /// Whether a model is not one that is only evaluated too.

@@ -149,7 +149,7 @@ fn check_call<'a>(
 /// see it by the same path.
 fn object_of<'a>(facts: &Facts<'a>, call: &Call<'a>, keeper: Keeper<'a>) -> Option<&'a str> {
     let root = keeper.container.split(['.', '[']).next()?;
-    if root == "self" {
+    if matches!(root, "self" | "cls") {
         let receiver = match &*call.node.func {
             Expr::Attribute(function) if facts.method(call.node).is_some() => &*function.value,
             other => other,
@@ -166,7 +166,7 @@ fn object_of<'a>(facts: &Facts<'a>, call: &Call<'a>, keeper: Keeper<'a>) -> Opti
 fn kept_as(facts: &Facts<'_>, call: &Call<'_>, keeper: Keeper<'_>) -> Option<String> {
     let inner = keeper.container;
     let root = inner.split(['.', '[']).next()?;
-    let is_given = facts.is_parameter_of(keeper.unit, root) && root != "self";
+    let is_given = facts.is_parameter_of(keeper.unit, root) && !matches!(root, "self" | "cls");
     match object_of(facts, call, keeper) {
         Some(object) => Some(format!("{object}{}", &inner[root.len()..])),
         // A new object or an unnamed container ends with the call.

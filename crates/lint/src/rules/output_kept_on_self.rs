@@ -7,7 +7,7 @@ use crate::facts::structure::ClassId;
 use crate::facts::value::Kind;
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, span};
-use crate::syntax::plain_callee;
+use crate::syntax::{given, plain_callee};
 
 pub static RULE: Rule = Rule {
     name: "output-kept-on-self",
@@ -161,12 +161,18 @@ fn is_touched_elsewhere(facts: &Facts<'_>, forward: usize, name: &str) -> bool {
     touched
 }
 
-/// Whether the file makes an object of a class, runs it and backpropagates.
+/// Whether the file makes an object of a class, runs it (or a module that it is put into), and backpropagates.
 fn is_trained_here(facts: &Facts<'_>, class: ClassId) -> bool {
-    let mut runs = false;
-    let mut trains = false;
+    let (mut runs, mut trains) = (false, false);
     for call in &facts.structure.calls {
-        runs |= facts.value(&call.node.func).kind == Kind::Module(Some(class));
+        runs |= facts.value(&call.node.func).kind == Kind::Module(Some(class))
+            || facts
+                .callee(call.node)
+                .is_some_and(|name| name == "torch.nn.Sequential")
+                && given(call.node).any(|part| {
+                    matches!(part, Expr::Call(made)
+                        if facts.value(&made.func).kind == Kind::Class(class))
+                });
         trains |= facts.is_backward(call.node);
     }
     runs && trains

@@ -51,14 +51,17 @@ card (a moving average) is not reported.
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     check_collected(facts, report);
     for assign in &facts.structure.assigns {
-        let Some(copied) = copied_state(facts, assign.value) else {
+        let found = records(assign.value)
+            .iter()
+            .find_map(|value| Some((*value, copied_state(facts, value)?)));
+        let Some((value, copied)) = found else {
             continue;
         };
         let Some(path) = facts.path(assign.target) else {
             continue;
         };
         let unit = facts.structure.unit_of(assign.place.block);
-        if !facts.module_is_on_card(unit, copied.model)
+        if !is_on_card(facts, unit, copied.model)
             || !is_only_put_away(facts, unit, path)
             || is_of_every_round(facts, assign)
         {
@@ -69,7 +72,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             Fix::unsafe_(
                 "Copy to the CPU",
                 vec![Edit::replace(
-                    span(assign.value),
+                    span(value),
                     format!(
                         "{{name: value.cpu().clone() for name, value in {model}.state_dict().items()}}"
                     ),
@@ -77,12 +80,30 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             )
         });
         report.add_with(
-            span(assign.value),
+            span(value),
             format!("`{path}` is a second copy of the weights of `{model}` on the card"),
             "copy it to the CPU: `{name: value.cpu().clone() for name, value in ...}`",
             fix,
         );
     }
+}
+
+/// What is bound: a value, or those of `(score, weights)` and of `{"epoch": epoch, "weights": weights}`.
+fn records(value: &Expr) -> Vec<&Expr> {
+    match value {
+        Expr::Tuple(tuple) => tuple.elts.iter().collect(),
+        Expr::List(list) => list.elts.iter().collect(),
+        Expr::Dict(dict) => dict.items.iter().map(|item| &item.value).collect(),
+        _ => vec![value],
+    }
+}
+
+/// Whether a model is on the card, as the file shows, or was moved there by a statement of its own.
+fn is_on_card<'a>(facts: &Facts<'a>, unit: UnitId, model: &'a Expr) -> bool {
+    facts.module_is_on_card(unit, model)
+        || facts
+            .path(model)
+            .is_some_and(|path| facts.is_moved_in_place(unit, path))
 }
 
 /// `snapshots.append(copy.deepcopy(model.state_dict()))` in a loop: one copy more in every round.
@@ -95,7 +116,7 @@ fn check_collected(facts: &Facts<'_>, report: &mut Report<'_>) {
             .is_some_and(|rounds| facts.outlives(rounds, kept.container));
         if let Some(copied) = copied_state(facts, kept.value)
             && is_repeated
-            && facts.module_is_on_card(unit, copied.model)
+            && is_on_card(facts, unit, copied.model)
         {
             report.add(
                 span(kept.value),

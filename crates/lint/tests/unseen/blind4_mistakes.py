@@ -71,7 +71,7 @@ for text, mel, stop in loader:
     opt.zero_grad()
     loss.backward()
     opt.step()
-    totals = {k: totals[k] + parts[k] for k in totals}  # <- missed: summed-loss
+    totals = {k: totals[k] + parts[k] for k in totals}  # <- found: summed-loss # missed at first
 
 # case: validation in a context where eval is called through self
 import torch

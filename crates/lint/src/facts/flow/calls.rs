@@ -1,6 +1,7 @@
 //! Evaluates calls: functions of the file by what they return, imported ones by name.
 
 use super::Reader;
+use crate::facts::kept::is_record;
 use crate::facts::paths::path;
 use crate::facts::roles::{Role, role, sounds_like_device};
 use crate::facts::structure::UnitId;
@@ -57,6 +58,13 @@ impl<'a> Reader<'_, 'a> {
             Kind::Class(class) => {
                 if let Some(unit) = self.structure.classes[class].method("__init__") {
                     self.apply(unit, &given, true);
+                } else if is_record(self.structure.classes[class].node) {
+                    // A record has the graphs of what it holds.
+                    return Value {
+                        graph,
+                        card,
+                        ..self.instance(class)
+                    };
                 }
                 self.instance(class)
             }
@@ -106,7 +114,11 @@ impl<'a> Reader<'_, 'a> {
             mode
         };
         let card = given.iter().fold(Truth::Maybe, |all, (_, value)| {
-            if matches!(value.kind, Kind::Tensor | Kind::Unknown) && value.card.is_yes() {
+            let is_data = matches!(
+                value.kind,
+                Kind::Tensor | Kind::Unknown | Kind::Container | Kind::Tuple(_)
+            );
+            if is_data && value.card.is_yes() {
                 Truth::Yes
             } else {
                 all

@@ -160,8 +160,25 @@ impl<'a> Reader<'_, 'a> {
             _ if is_pass(name) => Some(self.run_module(&function.value, None, given)),
             // Lightning's logging methods return nothing.
             "log" | "log_dict" => Some(Value::plain(Kind::None)),
+            _ if own.is_none() && may_be_pass(name) && gives_data(given) => {
+                Some(self.run_part_of_module(given))
+            }
             _ => None,
         }
+    }
+
+    /// A method of a model's own that gets data: it gives tensors where they are, but may disable gradients
+    /// itself.
+    fn run_part_of_module(&self, given: &[(Option<&'a str>, Value)]) -> Value {
+        let graph = if self.frame.mode.is_no() {
+            Truth::No
+        } else {
+            Truth::Maybe
+        };
+        let card = given.iter().fold(Truth::Maybe, |all, (_, value)| {
+            if value.card.is_yes() { Truth::Yes } else { all }
+        });
+        Value::tensor(graph, card, Truth::Maybe)
     }
 
     fn accelerator_method(
@@ -236,6 +253,38 @@ pub(in crate::facts) fn is_pass(method: &str) -> bool {
             | "get_text_features"
             | "get_audio_features"
     )
+}
+
+/// Whether a method that a model from another file has of its own may run a part of it and give what that
+/// computed: not what only sets, tells or saves something, nor what gives tokens, classes or actions.
+pub(in crate::facts) fn may_be_pass(method: &str) -> bool {
+    const RUN: &[&str] = &[
+        "embed",
+        "embedding",
+        "embeddings",
+        "encode",
+        "extract",
+        "feature",
+        "features",
+        "hidden",
+        "infer",
+        "inference",
+        "latent",
+        "latents",
+        "logits",
+        "project",
+        "reconstruct",
+        "representation",
+        "representations",
+    ];
+    method.split('_').any(|word| RUN.contains(&word))
+}
+
+/// Whether tensors, or batches that are on the card, are among the arguments.
+fn gives_data(given: &[(Option<&str>, Value)]) -> bool {
+    given
+        .iter()
+        .any(|(_, value)| value.is_tensor() || value.kind == Kind::Unknown && value.card.is_yes())
 }
 
 /// `torch.float16`, `dtype`: `.to` with a dtype.

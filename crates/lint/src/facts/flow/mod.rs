@@ -8,16 +8,18 @@
 
 mod calls;
 mod dispatch;
+mod elements;
 mod expressions;
 pub(super) mod methods;
 mod modes;
+mod parameters;
 mod statements;
 
 use rustc_hash::FxHashMap;
 
-use super::frameworks::is_batch_hook;
 use super::imports::Imports;
-use super::structure::{ClassId, Structure, Unit, UnitId, is_decorated};
+use super::roles::{Role, role};
+use super::structure::{ClassId, Structure, Unit, UnitId};
 use super::usage::{Usages, class_of};
 use super::value::{Kind, Truth, Value};
 use crate::python::{Expr, Ranged, TextRange};
@@ -203,83 +205,6 @@ impl<'a> Reader<'_, 'a> {
             .collect();
     }
 
-    /// The value of a parameter: from calls in the file, else from its use.
-    fn parameter(&self, id: UnitId, index: usize, name: &'a str) -> Value {
-        let unit = &self.structure.units[id];
-        if index == 0
-            && let Some(class) = unit.class
-            && !unit
-                .node
-                .is_some_and(|node| is_decorated(node, &["staticmethod", "classmethod"]))
-        {
-            return self.instance(class);
-        }
-        // A framework moves batches to the card.
-        if index > 0
-            && matches!(name, "batch" | "inputs")
-            && is_batch_hook(self.structure, self.imports, id)
-        {
-            return Value {
-                graph: Truth::No,
-                card: Truth::Yes,
-                ..Value::UNKNOWN
-            };
-        }
-        let given = self.summaries[id]
-            .given
-            .get(index)
-            .copied()
-            .unwrap_or(Value::UNSET);
-        let value = match given.kind {
-            Kind::Unset => self
-                .annotated(id, index)
-                .or_else(|| self.default_device(id, index))
-                .unwrap_or(Value::UNKNOWN),
-            Kind::Unknown => self.annotated(id, index).unwrap_or(given),
-            _ => given,
-        };
-        self.refined(name, value, 0)
-    }
-
-    /// The value that a parameter's annotation tells.
-    fn annotated(&self, id: UnitId, index: usize) -> Option<Value> {
-        let node = self.structure.units[id].node?;
-        let annotation = node.parameters.iter().nth(index)?.annotation()?;
-        let plain = match annotation {
-            Expr::Name(name) => Some(name.id.as_str()),
-            Expr::StringLiteral(text) => Some(text.value.to_str()),
-            _ => None,
-        };
-        let class = (self.structure.classes)
-            .iter()
-            .position(|class| Some(class.node.name.as_str()) == plain);
-        if let Some(class) = class {
-            return Some(self.instance(class));
-        }
-        let name = self.imports.qualified(annotation)?;
-        let kind = match name.as_str() {
-            "torch.nn.Module" | "torch.nn.modules.module.Module" => Kind::Module(None),
-            "torch.utils.data.DataLoader" | "torch.utils.data.dataloader.DataLoader" => {
-                Kind::Loader
-            }
-            "torch.optim.Optimizer" | "torch.optim.optimizer.Optimizer" => Kind::Optimizer,
-            _ => return None,
-        };
-        Some(Value::of(kind))
-    }
-
-    /// The value of a parameter that is `"cuda"` or another device unless a caller says otherwise.
-    fn default_device(&self, id: UnitId, index: usize) -> Option<Value> {
-        let node = self.structure.units[id].node?;
-        match node.parameters.iter().nth(index)?.default()? {
-            Expr::StringLiteral(text) => Some(Value {
-                card: calls::device_text(text.value.to_str()),
-                ..Value::plain(Kind::Text)
-            }),
-            _ => None,
-        }
-    }
-
     fn instance(&self, class: ClassId) -> Value {
         if self.modules[class] {
             Value::of(Kind::Module(Some(class)))
@@ -370,7 +295,11 @@ impl<'a> Reader<'_, 'a> {
             return value;
         }
         let usage = self.usages.usage(self.structure, self.frame.unit, path);
-        match usage.value(byte) {
+        // `model.eval()` and then only methods of its own: `model.encode(images)`.
+        let by_name = || {
+            (usage.mode && role(path) == Some(Role::Model)).then(|| Value::of(Kind::Module(None)))
+        };
+        match usage.value(byte).or_else(by_name) {
             Some(known) if value.kind == Kind::Unknown => Value {
                 // Made where gradients are disabled, whatever others of this name are used for.
                 graph: if known.is_tensor() && value.graph.is_no() {
