@@ -107,8 +107,10 @@ def train(options: argparse.Namespace, device: torch.device) -> None:
             outputs = model(**texts)
             loss = outputs.loss
         else:
-            images = torch.zeros(batch, 3, PIXELS, PIXELS).to(device)
-            labels = torch.zeros(batch, dtype=torch.long).to(device)
+            # The loader's next batch takes the name of the last one, whose copy is freed by that.
+            images = torch.zeros(batch, 3, PIXELS, PIXELS)
+            labels = torch.zeros(batch, dtype=torch.long)
+            images, labels = images.to(device), labels.to(device)
             outputs = model(images)
             loss = criterion(outputs, labels)
         loss.backward()
