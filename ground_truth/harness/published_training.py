@@ -40,7 +40,13 @@ LANGUAGE_MODELS: dict[str, Callable[[], torch.nn.Module]] = {
     "distilgpt2": _causal(lambda library: library.GPT2Config(n_layer=6)),
     "Cerebras-GPT-111M": _causal(
         lambda library: library.GPT2Config(
-            n_layer=10, n_inner=3072, n_positions=2048, activation_function="gelu"
+            n_layer=10,
+            n_inner=3072,
+            n_positions=2048,
+            activation_function="gelu",
+            attn_pdrop=0.0,
+            embd_pdrop=0.0,
+            resid_pdrop=0.0,
         )
     ),
     "gpt-neo-125M": _causal(
@@ -75,8 +81,18 @@ def image_model(name: str) -> torch.nn.Module:
     return model
 
 
+def text_batch(size: int, tokens: int) -> dict[str, torch.Tensor]:
+    """Lines of text as a collator pads them to the longest: most of them are shorter."""
+    numbers = torch.zeros(size, tokens, dtype=torch.long)
+    mask = torch.ones_like(numbers)
+    mask[1:, tokens // 2 :] = 0
+    labels = numbers.masked_fill(mask == 0, -100)
+    return {"input_ids": numbers, "attention_mask": mask, "labels": labels}
+
+
 def train(options: argparse.Namespace, device: torch.device) -> None:
-    """A plain loop; gradients are cleared when an iteration begins."""
+    """The loop of the measured program: gradients are cleared when an iteration begins, and what
+    the model returned is kept until it returns the next."""
     is_language_model = options.model in LANGUAGE_MODELS
     model = LANGUAGE_MODELS[options.model]() if is_language_model else image_model(options.model)
     model.to(device).train()
@@ -86,12 +102,15 @@ def train(options: argparse.Namespace, device: torch.device) -> None:
     for _ in range(options.steps):
         optimizer.zero_grad()
         if is_language_model:
-            tokens = torch.zeros(batch, options.tokens, dtype=torch.long).to(device)
-            mask = torch.ones_like(tokens)
-            loss = model(input_ids=tokens, attention_mask=mask, labels=tokens).loss
+            texts = text_batch(batch, options.tokens)
+            texts = {name: part.to(device) for name, part in texts.items()}
+            outputs = model(**texts)
+            loss = outputs.loss
         else:
-            images = torch.zeros(batch, 3, PIXELS, PIXELS).to(device)
-            labels = torch.zeros(batch, dtype=torch.long).to(device)
+            # The loader's next batch takes the name of the last one, whose copy is freed by that.
+            images = torch.zeros(batch, 3, PIXELS, PIXELS)
+            labels = torch.zeros(batch, dtype=torch.long)
+            images, labels = images.to(device), labels.to(device)
             outputs = model(images)
             loss = criterion(outputs, labels)
         loss.backward()

@@ -25,11 +25,16 @@ def read_events(path: Path) -> dict[str, list[list[str]]]:
     return content
 
 
+def _events(history: str, letters: str) -> list[str]:
+    """Those of some kinds, without the addresses, which are never those of another machine."""
+    return [event.partition("@")[0] for event in history.split() if event[0] in letters]
+
+
 def first_difference(real: str, virtual: str) -> str:
     """The most telling difference of two histories, or nothing if they are alike."""
     for name, letters in ORDERS.items():
-        one = [event for event in real.split() if event[0] in letters]
-        other = [event for event in virtual.split() if event[0] in letters]
+        one = _events(real, letters)
+        other = _events(virtual, letters)
         if one == other:
             continue
         ends = min(len(one), len(other))

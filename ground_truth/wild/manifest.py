@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -79,6 +80,15 @@ def read_manifest(path: Path = MANIFEST) -> Manifest:
     if unused:
         raise ManifestError(f"no script comes from {', '.join(sorted(unused))}")
     return Manifest(scripts, packages)
+
+
+def chosen_scripts(manifest: Manifest, only: str) -> list[Script]:
+    """The scripts that one of these names stands for, separated by commas, with * for any part."""
+    return [
+        script
+        for script in manifest.scripts
+        if any(fnmatch.fnmatch(script.name, pattern) for pattern in only.split(","))
+    ]
 
 
 KEYS = {

@@ -9,7 +9,6 @@ The first measures a real card. The second asks the virtual one, by `ghostgpu ru
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import gzip
 import json
 import os
@@ -20,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from .manifest import Script, read_manifest
+from .manifest import Script, chosen_scripts, read_manifest
 from .one_run import run_script, say, versions
 
 
@@ -49,11 +48,7 @@ def main(words: list[str]) -> int:
     )
     arguments = parser.parse_args(words)
 
-    chosen = [
-        script
-        for script in read_manifest().scripts
-        if any(fnmatch.fnmatch(script.name, pattern) for pattern in arguments.only.split(","))
-    ]
+    chosen = chosen_scripts(read_manifest(), arguments.only)
     results: dict[str, Any] = {}
     if arguments.keep and arguments.out.exists():
         results = json.loads(arguments.out.read_text())["scripts"]

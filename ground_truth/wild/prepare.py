@@ -10,13 +10,14 @@ The bundle has no data: that is made before each run.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
-from .manifest import Manifest, Script, read_manifest
+from .manifest import Manifest, Script, chosen_scripts, read_manifest
 
 #: What training scripts read. Pictures, notebooks and checkpoints of a repository stay behind.
 KINDS = (".py", ".txt", ".json", ".yaml", ".yml", ".toml", ".cfg", ".csv", ".in")
@@ -78,8 +79,10 @@ def main(words: list[str]) -> int:
     parser.add_argument("--sources", type=Path, required=True)
     parser.add_argument("--wheels", type=Path)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", default="*", help="names of scripts, with * for any part")
     arguments = parser.parse_args(words)
-    manifest = read_manifest()
+    whole = read_manifest()
+    manifest = dataclasses.replace(whole, scripts=chosen_scripts(whole, arguments.only))
     shutil.rmtree(arguments.out, ignore_errors=True)
     for script in manifest.scripts:
         collect_script(script, arguments.sources, arguments.out / "repositories")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 import gzip
+import json
 import pickle
 import random
 import struct
@@ -170,6 +171,72 @@ def tokens(file: Path, count: int = 20_000, vocabulary: int = 50, header: bool =
     if header:
         content = struct.pack("<256i", 20240520, 1, count, *[0] * 253) + content
     file.write_bytes(content)
+
+
+@recipe
+def token_pairs(
+    file: Path, lines: int = 64, question: int = 40, answer: int = 24, vocabulary: int = 500
+) -> None:
+    """One JSON object on each line: the tokens of a context, and those of its completion."""
+    generator = random.Random(SEED)
+
+    def some(count: int) -> list[int]:
+        return [generator.randrange(1, vocabulary) for _ in range(count)]
+
+    rows = ({"context": some(question), "completion": some(answer)} for _ in range(lines))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@recipe
+def numbers(file: Path, shape: list[int], highest: float = 1.0, kind: str = "float32") -> None:
+    """An array of random numbers, as `numpy.save` writes it."""
+    import numpy
+
+    numpy.save(file, _random_array(shape, highest, kind))
+
+
+@recipe
+def several_numbers(file: Path, arrays: dict[str, list[int]], kind: str = "float32") -> None:
+    """Arrays of random numbers by name, as `numpy.savez` writes them."""
+    import numpy
+
+    made = {name: _random_array(shape, 1.0, kind) for name, shape in arrays.items()}
+    with file.open("wb") as output:
+        numpy.savez(output, allow_pickle=False, **made)
+
+
+def _random_array(shape: list[int], highest: float, kind: str) -> Any:
+    import numpy
+
+    return (numpy.random.default_rng(SEED).random(shape) * highest).astype(kind)
+
+
+@recipe
+def graphs(root: Path, name: str, count: int = 60, largest: int = 40, labels: int = 3) -> None:
+    """Rings with a few chords, as the text files of the TU collection of graphs."""
+    generator = random.Random(SEED)
+    edges: list[str] = []
+    owners: list[str] = []
+    kinds: list[str] = []
+    for graph in range(1, count + 1):
+        # The first is as large as any: some scripts pad every graph to the largest they have.
+        size = largest if graph == 1 else generator.randint(largest // 2, largest)
+        first = len(owners) + 1
+        pairs = {(place, (place + 1) % size) for place in range(size)}
+        pairs |= {(place, place + size // 2) for place in range(0, size // 2, 5)}
+        for one, other in sorted(pairs | {(other, one) for one, other in pairs}):
+            edges.append(f"{first + one}, {first + other}")
+        owners += [str(graph)] * size
+        kinds += [str(generator.randrange(labels)) for _ in range(size)]
+    root.mkdir(parents=True, exist_ok=True)
+    columns = {
+        "A": edges,
+        "graph_indicator": owners,
+        "node_labels": kinds,
+        "graph_labels": [str(graph % 2 + 1) for graph in range(count)],
+    }
+    for column, rows in columns.items():
+        (root / f"{name}_{column}.txt").write_text("\n".join(rows) + "\n")
 
 
 @recipe

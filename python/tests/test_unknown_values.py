@@ -36,9 +36,13 @@ READS = [
     ("(torch.isnan(x) | ~torch.isfinite(x)).sum().item()", "0", "0"),
     ("torch.isfinite(x).sum().item(), (x == x).float().mean().item()", "(32, 0.5)", "(0, 0.0)"),
     ("len(x[torch.isnan(x)]), len(x[~torch.isnan(x)])", "(0, 32)", "(32, 32)"),
+    ("(x == 1).sum().item(), (x.argsort(1) == 3).sum().item()", "(32, 32)", "(0, 0)"),
     ("(x != x + 1).sum().item(), (x < 0).sum().item()", "(32, 32)", "(0, 0)"),
     ("x.softmax(1)[0].tolist()", "[0.25, 0.25, 0.25, 0.25]", "[0.0, 0.0, 0.0, 0.0]"),
-    ("1 / (x.max() - x.min().item()).item()", "2.0", "ZeroDivisionError"),
+    ("1 / (x.max() - x.min()).item()", "4.0", "ZeroDivisionError"),
+    ("(x.mean() + torch.full((), 2.0).cuda()).item()", "2.5", "0.0"),
+    ("torch.max(x.sum(), x.mean() * 3).item(), (x.mean() / 2).sqrt().item()", "(1.5, 0.5)", "*"),
+    ("(x.mean() - x.sum()).item(), (x.mean() / (x.mean() - x.sum())).item()", "(0.5, 1.0)", "*"),
     ("1 / (x.max().item() - x.min().item())", "4.0", "ZeroDivisionError"),
     ("torch.min(x, x + 1)[0, 0].item(), x.min(1).values[0].item()", "(0.5, 0.25)", "(0.0, 0.0)"),
     ("tuple(torch.normal(x, x).shape)", "(8, 4)", "RuntimeError"),
@@ -64,6 +68,28 @@ def test_unknown_values_read_as_the_policy_says(rehearse_on_card: Rehearse, poli
     wanted = [each[column] for each in READS]
     found = ["*" if want == "*" else line for want, line in zip(wanted, done.stdout.splitlines())]
     assert found == wanted, done.stderr
+
+
+@needs_torch
+def test_a_solver_that_adds_up_its_steps_arrives(rehearse_on_card: Rehearse) -> None:
+    done = rehearse_on_card(
+        """
+        import torch
+        net = torch.nn.Linear(4, 4).cuda()
+        end = torch.tensor(1.0).cuda()
+        time, step, state, rounds = torch.zeros_like(end), None, torch.ones(8, 4).cuda(), 0
+        with torch.no_grad():
+            while end > time:
+                change = net(state)
+                error = change.pow(2).mean().sqrt()
+                if error <= 1:
+                    time = time + 0.1 / error
+                    state = state + change
+                rounds += 1
+        print(rounds)
+        """
+    )
+    assert done.stdout.strip() == "8", done.stderr
 
 
 @needs_torch

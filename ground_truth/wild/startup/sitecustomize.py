@@ -166,16 +166,18 @@ LETTERS = {
 
 
 def _history(torch: Any) -> list[str]:
-    """The events of each card: letters with sizes, separated by blanks."""
+    """The events of each card: letters with sizes, separated by blanks; of segments the address,
+    too."""
     traces = torch.cuda.memory._snapshot()["device_traces"]
-    return [
-        " ".join(
-            f"{LETTERS[event['action']]}{event['size']}"
-            for event in trace
-            if LETTERS.get(event["action"])
-        )
-        for trace in traces
-    ]
+    return [" ".join(filter(None, map(_written, trace))) for trace in traces]
+
+
+def _written(event: dict[str, Any]) -> str:
+    letter = LETTERS.get(event["action"])
+    if not letter:
+        return ""
+    place = f"@{event['addr']:x}" if letter in "SF" else ""
+    return f"{letter}{event['size']}{place}"
 
 
 def _record(torch: Any, steps: list[int]) -> None:

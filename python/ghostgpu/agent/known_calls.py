@@ -132,14 +132,18 @@ class KnownCalls:
         note = self._note_made
         note_other = self._note_other
         known, plausible = self._known, self._plausible
+        note_single = plausible.note_single
 
         def made(*arguments: Any, **options: Any) -> Any:
             if options and options.get("out") is not None:
                 return self._into(original, operator, arguments, options)
             result = original(*arguments, **options)
             if type(result) is tensor_type:
-                if result.is_cuda and not result.requires_grad:
-                    note(original, operator, result, arguments, options)
+                if result.is_cuda:
+                    if not result.requires_grad:
+                        note(original, operator, result, arguments, options)
+                    elif result.numel() == 1:
+                        known.attempt(note_single, original, operator, result, arguments, options)
             elif result is not NotImplemented:
                 return note_other(original, operator, result, arguments, options)
             return result

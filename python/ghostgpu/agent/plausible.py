@@ -6,6 +6,8 @@ unknown value reads as something ordinary:
 
 * a floating-point number is 0.5, but the least of several (`min`) is 0.25, so their span is not
   zero, and a result of `softmax` over n elements is 1 / n, so that probabilities add up to one;
+* a single number that is computed from single numbers is what these give, where that is positive:
+  the time of a solver that adds up its steps passes;
 * a whole number is 0, which is in range as a class, a token or a position;
 * a comparison is made with such numbers, and so is any other question about single elements
   (`isnan`, `isfinite`, `~`, `&`);
@@ -24,6 +26,7 @@ With `--values zero`, every unknown value is zero, false, or the empty answer.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,6 +53,8 @@ _FALSE = frozenset(("any", "_is_any_true", "isin"))
 _COUNTS = frozenset(("sum", "count_nonzero", "nansum"))
 _PICKS = frozenset(("max", "min", "amax", "amin", "median", "mode", "getitem", "index_select"))
 """Results that are elements of what went in."""
+_OF_TWO = frozenset(("max", "min"))
+"""Operators that are pointwise if they are given two tensors."""
 _TRUTHS = {"equal": True, "allclose": True}
 
 CHECK_FOR_INVALID = frozenset(("istft",))
@@ -116,6 +121,12 @@ class Plausible:
         if self.is_zero:
             return
         values = result if isinstance(result, self._torch.Tensor) else result[0]
+        if values.is_floating_point():
+            if values.numel() == 1:
+                self._known.attempt(
+                    self.note_single, original, operator, values, arguments, options
+                )
+            return
         if values.dtype not in self._known.kinds or not 0 < values.numel() <= MAX_ELEMENTS:
             return
         guess = self._known.attempt(self._guess, original, operator, values, arguments, options)
@@ -124,6 +135,24 @@ class Plausible:
                 self._is_sure, original, operator, guess, arguments, options
             )
             self._known.keep(values, None, guess, is_sure=bool(is_sure))
+
+    def note_single(
+        self, original: Any, operator: str, result: Any, arguments: Any, options: Any
+    ) -> None:
+        """A single floating-point number was computed from numbers that are not all known."""
+        if self.is_zero:
+            return
+        tensors = [it for it in arguments if isinstance(it, self._torch.Tensor)]
+        is_of_two = operator in _OF_TWO and len(tensors) == 2
+        if not (is_of_two or self._operators.is_pointwise(operator)):
+            return
+        if any(it.numel() != 1 for it in tensors) or self._known.has_entry(result):
+            return
+        with self._known.host.working():
+            number = original(*map(self._one, arguments), **options).item()
+        # Nothing, less than nothing and infinity may all be out of range for what comes next.
+        if 0 < number < math.inf:
+            self._known.keep(result, None, number)
 
     def note_number(self, operator: str, result: Any, arguments: Any, options: Any) -> None:
         """One of the functions in `GUESSED` was called."""
@@ -175,12 +204,15 @@ class Plausible:
         if not self._operators.is_pointwise(operator):
             return False
         tensors = {id(it): it for it in arguments if isinstance(it, self._torch.Tensor)}
-        trials = len(_ORDINARY_NUMBERS) * (1 if len(tensors) == 1 else 2)
+        # Also what they are compared with: `x == 1` is true for one number alone.
+        named = [it for it in arguments if type(it) in (int, float) and math.isfinite(it)]
+        trials = (len(_ORDINARY_NUMBERS) + len(named)) * (1 if len(tensors) == 1 else 2)
         with self._known.host.working():
             for trial in range(trials):
                 # First all tensors are tried as the same number, in the second half as others.
+                half = trial // (len(_ORDINARY_NUMBERS) + len(named))
                 tried = {
-                    key: self._tried(tensor, trial + place * (trial // len(_ORDINARY_NUMBERS)))
+                    key: self._tried(tensor, trial + place * half, named)
                     for place, (key, tensor) in enumerate(tensors.items())
                 }
                 if any(one is None for one in tried.values()):
@@ -190,7 +222,7 @@ class Plausible:
                     return False
         return True
 
-    def _tried(self, tensor: Any, number: int) -> Any:
+    def _tried(self, tensor: Any, number: int, named: list[int | float]) -> Any:
         """One of the numbers to try for a tensor's elements; None if it has no such number."""
         torch = self._torch
         if not tensor.is_cuda or self._known.content_of(tensor) is not None:
@@ -201,11 +233,13 @@ class Plausible:
         elif tensor.dtype is torch.bool:
             value = number % 2 == 0
         elif tensor.is_floating_point():
-            value = _ORDINARY_NUMBERS[number % len(_ORDINARY_NUMBERS)]
+            ordinary = (*_ORDINARY_NUMBERS, *named)
+            value = ordinary[number % len(ordinary)]
         elif tensor.is_complex() or tensor.dtype is torch.uint8:
             return None
         else:
-            value = _WHOLE_NUMBERS[number % len(_WHOLE_NUMBERS)]
+            whole = (*_WHOLE_NUMBERS, *map(int, named))
+            value = whole[number % len(whole)]
         return torch.tensor(value, dtype=tensor.dtype, device="cpu")
 
     def _one(self, argument: Any) -> Any:
