@@ -58,7 +58,7 @@ class Ending:
         self._run_dir = run_dir
 
     def end_at_once(self) -> None:
-        """Leave out what Python does at its end: in a copy of the script nobody misses it.
+        """Leave out what Python does at its end: in a script that we end nobody misses it.
 
         It takes every module and object apart, which is half of the time of a short rehearsal.
         """
