@@ -97,6 +97,15 @@ pub fn need(
     })
 }
 
+/// What a job needs of whose ranks only those that differ were run: by the replay of the largest rank's history, and no
+/// less than what ranks with other figures took. A rehearsal of all of them with less memory would take as long as
+/// everything before it. None where there is no history to replay.
+pub fn need_of_distinct_ranks(runner: &mut dyn Rehearse, run: &Run) -> Option<Smallest> {
+    let is_whole = run.completion() == Completion::Completed;
+    let proposal = Proposal::of(run).filter(|_| is_whole)?;
+    Some(Search::new(runner, &[], run).unconfirmed_beside_others(&proposal))
+}
+
 /// The least and the most that a job's peaks come to, where they depend on where the driver puts its segments; none
 /// where they do not, or it cannot be told.
 pub fn peak_ranges(run: &Run) -> Option<PeakRanges> {
