@@ -403,6 +403,17 @@ def test_spawned_ranks_meet_without_a_launcher(rehearse_reference: Rehearse) -> 
     assert {rank["device"] for rank in done["ranks"]} == {0, 1}
 
 
+@pytest.mark.at_length
+def test_the_exception_of_a_spawned_rank_is_told_and_raised_by_its_parent(
+    rehearse_reference: Rehearse,
+) -> None:
+    script = SPAWNED.replace("LEAVES", "9").replace("SIZE", "2")
+    script = script.replace("dist.destroy", "assert rank == 0, 'no such file'\n    dist.destroy")
+    done = rehearse_reference(script, "--count", "2").expect(1)
+    assert "rank 1 failed: AssertionError: no such file" in done["reason"]
+    assert "ProcessRaisedException" in done.stderr
+
+
 EXPERTS = """
 import os, torch, torch.distributed as dist
 from torch.distributed.nn.functional import all_to_all_single
