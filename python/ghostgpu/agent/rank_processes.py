@@ -112,33 +112,12 @@ class RankProcess:
         """Where it waits, if it does."""
         self.was_ended = False
         """By the rehearsal, which tells the others itself."""
-        self.still_seconds = 0.0
-        """How long it has done nothing, while another waits for it."""
 
     @property
     def is_alive(self) -> bool:
         """Whether it has not ended."""
         fields = _stat(self.pid)
         return bool(fields) and int(fields[19]) == self._began and fields[0] not in "ZX"
-
-    @property
-    def ticks(self) -> int:
-        """Processor time of it and of what it has started, in hundredths of a second."""
-        return _ticks(self.pid)
-
-
-def _ticks(pid: int) -> int:
-    fields = _stat(pid)
-    if not fields:
-        return 0
-    children: list[str] = []
-    try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
-                children += file.read().split()
-    except OSError:
-        pass  # it has ended, or a thread has
-    return sum(map(int, fields[11:15])) + sum(_ticks(int(child)) for child in children)
 
 
 class RankProcesses:

@@ -42,13 +42,6 @@ DEADLOCK_SECONDS = 10.0
 PATIENCE_SECONDS = 300.0
 """How long a rank waits for others of which nobody knows whether they were started."""
 
-REPORT_SECONDS = 15
-"""A process that is ended has so long for its report."""
-
-STILL_SECONDS, STILL_TICKS = 60.0, 60
-"""A rank that does not come, and in so long uses so few hundredths of a second of the processor,
-stands still."""
-
 _WAITING_PARTS = tuple(
     os.path.join("torch", part) + os.sep for part in ("distributed", "autograd", "nn/parallel")
 )
@@ -89,10 +82,6 @@ def find_trouble(
         ranks = _ranks_of(gone_early, never)
         return Trouble(_waits_in_vain(waits, ranks, "ended before it joined the job"), True)
     alive = [peer for peer in peers if peer.is_alive and not peer.was_ended]
-    still = [it for it in alive if it.world_size is None and it.still_seconds > STILL_SECONDS]
-    if still:
-        has = f"which {'has' if len(still) == 1 else 'have'} done nothing for {STILL_SECONDS:.0f} s"
-        return Trouble(f"{waits} for {_listed(_ranks_of(still, never))}, {has}", False)
     are_all_known = expected is not None and len(peers) >= expected
     patience = DEADLOCK_SECONDS if are_all_known else PATIENCE_SECONDS
     if waited_seconds < patience or any(peer.blocked_in is None for peer in alive):
@@ -153,7 +142,6 @@ class StuckRanks:
         self._place: tuple[Any, ...] = ()
         self._is_told = False
         self._is_to_end = False
-        self._still: dict[int, tuple[int, float]] = {}
 
     def install(self) -> None:
         """Hear of processes that are spawned; `will_meet` begins the watch."""
@@ -204,7 +192,7 @@ class StuckRanks:
             before, ticks = ticks, _main_threads_ticks()
             stands_still = ticks is not None and before is not None and ticks - before <= BUSY_TICKS
             if stands_still and self._is_to_end:
-                _leave(128 + signal.SIGTERM)
+                os._exit(128 + signal.SIGTERM)
             self._note(stands_still and self._is_waiting())
             if self._is_told:
                 trouble = self._trouble()
@@ -253,9 +241,6 @@ class StuckRanks:
         own = next((peer for peer in peers if peer.pid == os.getpid()), None)
         if own is None or own.world_size is None or self._blocked_since is None:
             return None
-        for peer in peers:
-            if peer.world_size is None:
-                peer.still_seconds = self._still_seconds(peer)
         run = run_ranks()
         expected = len(run) if run is not None else expected
         here = run or ranks_of_this_machine()
@@ -263,14 +248,6 @@ class StuckRanks:
         elsewhere = everywhere.difference(here) if here is not None else frozenset()
         waited = time.monotonic() - self._blocked_since
         return find_trouble(own, peers, expected, waited, elsewhere)
-
-    def _still_seconds(self, peer: RankProcess) -> float:
-        ticks, now = peer.ticks, time.monotonic()
-        before, since = self._still.setdefault(peer.pid, (ticks, now))
-        if ticks > before + STILL_TICKS:
-            self._still[peer.pid] = (ticks, now)
-            return 0.0
-        return now - since
 
     def _end(self, trouble: Trouble) -> None:
         note = {
@@ -281,15 +258,7 @@ class StuckRanks:
         path = os.path.join(self._run_dir, f"{NOTES_PREFIX}{os.getpid()}.jsonl")
         with open(path, "a", encoding="utf-8") as file:
             file.write(json.dumps(note) + "\n")
-        _leave(1)
-
-
-def _leave(status: int) -> None:
-    """End the process with its report; without one if that takes long, as the main thread may hold
-    what it needs."""
-    if signal.getsignal(signal.SIGALRM) == signal.SIG_DFL:
-        signal.alarm(REPORT_SECONDS)  # the system ends the process, whatever Python does
-    os._exit(status)
+        os._exit(1)
 
 
 def _main_threads_ticks() -> int | None:
