@@ -189,6 +189,10 @@ bench: build ## Measure what a rehearsal costs, beside what it cannot avoid
 bench-ranks: build ## Measure a rehearsal of eight ranks, beside one of one rank
 	@$(first_python); "$$reference" bench/ranks.py
 
+.PHONY: bench-thousand-ranks
+bench-thousand-ranks: build ## Measure a rehearsal of Llama 3 8B on 1,024 cards
+	@$(first_python); "$$reference" bench/thousand_ranks.py
+
 .PHONY: bench-verdict
 bench-verdict: build ## Measure a verdict on a whole training, beside three plain steps
 	@$(first_python); "$$reference" bench/verdict.py

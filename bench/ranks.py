@@ -59,12 +59,18 @@ def main() -> int:
 
 def rehearse(ranks: int) -> Cost:
     """One run with this many ranks, each on its own card."""
+    launcher = ["torchrun", "--standalone", "--nproc-per-node", str(ranks)]
+    return cost(
+        ["--count", str(ranks), "--steps", "3"], [*launcher, str(BENCH / "train_gpt2_fsdp2.py")]
+    )
+
+
+def cost(options: list[str], job: list[str]) -> Cost:
+    """What a rehearsal with these options takes."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
-        launcher = ["torchrun", "--standalone", "--nproc-per-node", str(ranks)]
-        command = [PROGRAM, "run", "--gpu", "h100", "--count", str(ranks), "--steps", "3"]
-        command += ["--python", sys.executable, "--quiet", "--json", str(answer), "--"]
-        command += [*launcher, str(BENCH / "train_gpt2_fsdp2.py")]
+        command = [PROGRAM, "run", "--gpu", "h100", *options, "--python", sys.executable]
+        command += ["--quiet", "--json", str(answer), "--", *job]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         started = time.monotonic()
         most = 0

@@ -142,6 +142,88 @@ def test_a_rank_that_leaves_without_a_reason_is_named(
     assert words in done["reason"]
 
 
+EARLY = """
+import os, sys
+rank = int(os.environ["RANK"])
+if rank == 1:
+    ENDING
+import torch, torch.distributed as dist
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl", DEVICE)
+dist.all_reduce(torch.ones(1, device="cuda"))
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "device", "place"),
+    [
+        ("sys.exit()", "device_id=torch.device('cuda', rank)", "init_process_group at train.py:8"),
+        pytest.param("sys.exit()", "", "all_reduce at train.py:9", marks=pytest.mark.at_length),
+    ],
+)
+def test_a_rank_that_leaves_before_it_meets_the_others_is_named(
+    rehearse_reference: Rehearse, ending: str, device: str, place: str
+) -> None:
+    script = EARLY.replace("ENDING", ending).replace("DEVICE", device)
+    done = torchrun(rehearse_reference, script).expect(2)
+    waits = f"rank 0 waits in {place} for rank 1, which has ended before it joined the job"
+    assert waits in done["reason"]
+
+
+@pytest.mark.at_length
+@pytest.mark.parametrize(
+    ("ending", "words", "code"),
+    [
+        ("raise ValueError('no such file')", "rank 1 failed: ValueError: no such file", 1),
+        ("import torch; os.kill(os.getpid(), 9)", "rank 1 ended without a word", 2),
+    ],
+)
+def test_a_rank_that_fails_before_it_meets_the_others_is_named(
+    rehearse_reference: Rehearse, ending: str, words: str, code: int
+) -> None:
+    script = "import torch" + EARLY.replace("ENDING", ending).replace("DEVICE", "")
+    assert words in torchrun(rehearse_reference, script).expect(code)["reason"]
+
+
+SPAWNED = """
+import torch, torch.distributed as dist, torch.multiprocessing as mp
+
+def work(rank, port):
+    if rank == LEAVES:
+        return
+    torch.cuda.set_device(rank)
+    address = f"tcp://127.0.0.1:{port}"
+    dist.init_process_group("nccl", init_method=address, rank=rank, world_size=SIZE)
+    dist.all_reduce(torch.ones(1, device="cuda"))
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    import socket
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    mp.spawn(work, (port,), nprocs=2)
+"""
+
+
+@pytest.mark.at_length
+@pytest.mark.parametrize(
+    ("leaves", "size", "words"),
+    [
+        ("0", "2", "rank 1 waits in init_process_group at train.py:9 for rank 0, which has ended"),
+        ("1", "2", "for rank 1, which has ended before it joined the job"),
+        ("9", "3", "for rank 2: of the 3 ranks that the script expects, 2 were started"),
+    ],
+)
+def test_spawned_ranks_that_miss_one_are_told_which(
+    rehearse_reference: Rehearse, leaves: str, size: str, words: str
+) -> None:
+    script = SPAWNED.replace("LEAVES", leaves).replace("SIZE", size)
+    done = rehearse_reference(script, "--count", "2").expect(2)
+    assert words in done["reason"]
+
+
 @pytest.mark.at_length
 @pytest.mark.parametrize(
     # `ground_truth/test_ranks.py` has a hundred of them, without `torchrun`.
@@ -319,6 +401,17 @@ def test_spawned_ranks_meet_without_a_launcher(rehearse_reference: Rehearse) -> 
         *("--count", "2", "--steps", "0"),
     ).expect(0)
     assert {rank["device"] for rank in done["ranks"]} == {0, 1}
+
+
+@pytest.mark.at_length
+def test_the_exception_of_a_spawned_rank_is_told_and_raised_by_its_parent(
+    rehearse_reference: Rehearse,
+) -> None:
+    script = SPAWNED.replace("LEAVES", "9").replace("SIZE", "2")
+    script = script.replace("dist.destroy", "assert rank == 0, 'no such file'\n    dist.destroy")
+    done = rehearse_reference(script, "--count", "2").expect(1)
+    assert "rank 1 failed: AssertionError: no such file" in done["reason"]
+    assert "ProcessRaisedException" in done.stderr
 
 
 EXPERTS = """

@@ -49,7 +49,9 @@ mod words;
 
 pub use assumed_sizes::assumed_sizes;
 pub use distinct_ranks::{MOST_ROUNDS, distinct_ranks};
-pub use need::{MeasuredNeed, Need, Smallest, UnknownNeed, need, peak_ranges};
+pub use need::{
+    MeasuredNeed, Need, Smallest, UnknownNeed, need, need_of_distinct_ranks, peak_ranges,
+};
 pub use step_growth::{KeepingLine, StepGrowth};
 
 #[cfg(test)]

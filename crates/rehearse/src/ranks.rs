@@ -1,5 +1,7 @@
 //! What each rank of a job used, and why ranks failed, from the findings of a run. Pure.
 
+use std::collections::BTreeSet;
+
 use ghostgpu_recording::RankPeak;
 use ghostgpu_session::Note;
 use ghostgpu_text::counted;
@@ -104,12 +106,24 @@ fn taken_port(findings: &Findings) -> Option<String> {
         exception.contains(CANNOT_LISTEN)
             && ADDRESS_IN_USE.iter().any(|name| exception.contains(name))
     })?;
+    if let Some(rank) = rank_of_two(findings) {
+        return Some(format!(
+            "two processes take part as rank {rank}, and both would keep the ranks' store"
+        ));
+    }
     let port =
         port_in(exception).map_or_else(|| "its port".to_owned(), |port| format!("port {port}"));
     Some(format!(
         "the ranks cannot meet: another process of this machine, perhaps one that an earlier run left behind, listens on \
-         {port}; choose another with torchrun's --master-port, or use --standalone"
+         {port}; choose another (torchrun --master-port, or --standalone)"
     ))
+}
+
+/// A rank that two processes claim to be.
+fn rank_of_two(findings: &Findings) -> Option<u32> {
+    let mut seen = BTreeSet::new();
+    let mut ranks = findings.processes.iter().filter_map(|each| each.rank);
+    ranks.find(|rank| !seen.insert(*rank))
 }
 
 /// CUDA's message for a card that does not exist.
@@ -231,6 +245,13 @@ mod tests {
             let note = untold_trouble(&findings);
             let says = matches!(&note, Some(Note::Ranks { text, is_consequence: false })
                 if text.contains("listens on port 29555; choose another"));
+            assert!(says, "{exception}: {note:?}");
+            let twins = [process(2, Some(0), 0), process(3, Some(0), 0)];
+            let mut findings = findings;
+            findings.processes.extend(twins);
+            let note = untold_trouble(&findings);
+            let says = matches!(&note, Some(Note::Ranks { text, is_consequence: false })
+                if text.starts_with("two processes take part as rank 0"));
             assert!(says, "{exception}: {note:?}");
         }
     }

@@ -9,7 +9,8 @@ pub const SESSION_FILE: &str = "session.json";
 /// One [`ProcessReport`](crate::ProcessReport) per process: `agent-<pid>.json`, from the agent.
 pub const AGENT_REPORT_PREFIX: &str = "agent-";
 
-/// One [`Note`](crate::Note) per line: `notes-<pid>.jsonl`, from the library.
+/// One [`Note`](crate::Note) per line: `notes-<pid>.jsonl`, from the library and, about ranks that wait in vain, from
+/// the agent.
 pub const NOTES_PREFIX: &str = "notes-";
 
 /// What each of the first optimizer steps had the cards do, one `ghostgpu_cost::Work` per line:

@@ -9,8 +9,8 @@ use ghostgpu_recording::Stage;
 use ghostgpu_session::SESSION_VARIABLE;
 use ghostgpu_session::card_usage::{USAGE_BYTES, USAGE_FILE, USAGE_MAGIC};
 use ghostgpu_session::files::{
-    AGENT_REPORT_PREFIX, PRELOAD_BLOCKED_FILE, RANK_LEFT_PREFIX, RANKS_FOLDER, RUN_FOLDER_PREFIX,
-    SESSION_FILE, WRITTEN_FILES,
+    AGENT_REPORT_PREFIX, NOTES_PREFIX, PRELOAD_BLOCKED_FILE, RANK_LEFT_PREFIX, RANKS_FOLDER,
+    RUN_FOLDER_PREFIX, SESSION_FILE, WRITTEN_FILES,
 };
 use ghostgpu_session::memory_log::{HISTORY_PREFIX, MEMORY_LOG_PREFIX, OwnerKind};
 
@@ -65,6 +65,7 @@ fn python_module() -> String {
         "Files in the run's folder.",
         &[
             text("AGENT_REPORT_PREFIX", AGENT_REPORT_PREFIX),
+            text("NOTES_PREFIX", NOTES_PREFIX),
             text("WRITTEN_FILES", WRITTEN_FILES),
             text("PRELOAD_BLOCKED_FILE", PRELOAD_BLOCKED_FILE),
             text("MEMORY_LOG_PREFIX", MEMORY_LOG_PREFIX),

@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--own-cards", action="store_true", help="a card for each rank of a case")
     parser.add_argument("--deadline", type=float, default=1e9, help="seconds; no case starts later")
     parser.add_argument("--fresh", action="store_true", help="fork nothing")
+    parser.add_argument("--train", type=Path, default=TRAIN, help="what every rank runs")
     arguments = parser.parse_args()
     if arguments.action == "compare":
         compare(read(arguments.file), read(Path(arguments.rest[0])))
@@ -129,7 +130,7 @@ class Run:
             }
             if self.number:
                 environment["RANKS_HISTORY"] = ""
-            words = [arguments.python, str(TRAIN), self.case]
+            words = [arguments.python, str(arguments.train), self.case]
             start = fresh_rank if arguments.fresh else forked_rank
             self.processes[start(words, environment, self.output)] = rank
 
@@ -237,6 +238,7 @@ def measure_virtual(arguments: Any, runs: list[Run]) -> bool:
     words += ["--", arguments.python, __file__, "real", str(arguments.file.absolute())]
     words += list(dict.fromkeys(run.case for run in runs))
     words += ["--own-cards", "--ranks-at-once", "4", "--repeat", str(arguments.repeat)]
+    words += ["--train", str(arguments.train.absolute())]
     # What the rehearsal as a whole came to says nothing: some cases run out of memory on purpose.
     subprocess.run(words, stderr=subprocess.DEVNULL, check=False)
     done = read(arguments.file)

@@ -31,6 +31,9 @@ CASES: dict[str, Callable[[], None]] = {
     **collectives.CASES,
 }
 
+MORE_FIGURES: dict[str, Any] = {}
+"""What a program around this one has found beside."""
+
 
 def digest_of_requests(snapshot: Any) -> str:
     """One for all sizes that were asked for, in their order and with their streams.
@@ -73,6 +76,7 @@ def main() -> None:
         "retries": statistics["num_alloc_retries"],
         "has_run_out": has_run_out,
         "requests": digest_of_requests(torch.cuda.memory._snapshot()),
+        **MORE_FIGURES,
     }
     # In one piece, so that lines of two ranks do not mix.
     os.write(1, ("figures " + json.dumps(figures) + "\n").encode())

@@ -10,6 +10,8 @@ nothing. The work starts in `activation`, once torch has been imported.
 
 from __future__ import annotations
 
+import os
+
 __all__ = ["install_import_hook"]
 
 
@@ -18,3 +20,8 @@ def install_import_hook() -> None:
     from . import hooks
 
     hooks.install()
+    if "RANK" in os.environ:
+        # A rank may end before it imports torch, and the others wait for it.
+        from .rank_processes import note_started
+
+        note_started()

@@ -81,7 +81,15 @@ def _start(torch: Any) -> None:
         install("launcher", "all ranks of one node are run", launcher.install)
     ranks = Ranks(torch, current.run_dir)
     install("ranks", "ranks of several processes are not known as such", ranks.install)
-    counter.before_end = ranks.leave
+
+    def leave() -> None:
+        ranks.leave()
+        if ranks.are_several:
+            # NCCL's watchdog of a rank that did not come to `destroy_process_group` outlives what
+            # it needs of torch, and aborts the process.
+            ending.end_at_once()
+
+    counter.before_end = leave
     ending.add_last_act(ranks.note_mistakes)
     install("peaks", "peaks before a reset of PyTorch's statistics are not known", peaks.install)
     install("steps", "steps are not counted, and the script is not stopped", counter.install)

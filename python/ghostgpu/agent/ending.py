@@ -24,7 +24,7 @@ from .guard import quietly
 from .memory_fraction import memory_limits
 from .peaks import PeakTracker, used_devices
 from .report import RECORD
-from .stacks import users_line
+from .stacks import current_frames, is_user_code, users_line
 
 
 class Ending:
@@ -58,7 +58,7 @@ class Ending:
         self._run_dir = run_dir
 
     def end_at_once(self) -> None:
-        """Skip Python's own shutdown, which a copy of the script does not need.
+        """Skip Python's own shutdown, which nobody needs in a script that we end.
 
         Tearing down every module and object takes half the time of a short rehearsal.
         """
@@ -163,6 +163,14 @@ class Ending:
 
     def _note_exit(self, status: int | str) -> None:
         """The script gives up by itself: report where, and the message it exits with."""
+        if not is_user_code(current_frames()[-1].f_code.co_filename):
+            # `torch.multiprocessing` ends a process so after an exception of the script's, which
+            # its parent prints; Python's own `multiprocessing` passes the code on.
+            handled = sys.exc_info()[1]
+            if isinstance(handled, Exception):
+                self._note_exception(handled)
+            if RECORD.report.exception is not None:
+                return
         oom.note_exit(self._torch)
         line = users_line()
         text = str(status).strip().splitlines() or [""]

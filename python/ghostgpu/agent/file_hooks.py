@@ -30,11 +30,21 @@ def is_local_path(value: Any) -> bool:
     return isinstance(value, str) and "://" not in value
 
 
-def _is_memory_snapshot() -> bool:
-    """Whether PyTorch writes a memory snapshot: its contents are real, so it is not redirected."""
-    frame = sys._getframe(4)  # the caller of `open`
-    return frame.f_code.co_name.endswith("_snapshot") and (
-        frame.f_code.co_filename.endswith(os.path.join("torch", "cuda", "memory.py"))
+_REAL_FILES = (
+    # Memory snapshots: their contents are real, so they are not redirected.
+    ("_snapshot", os.path.join("torch", "cuda", "memory.py")),
+    # The exception that ended a spawned process, for its parent to raise.
+    ("_wrap", os.path.join("torch", "multiprocessing", "spawn.py")),
+)
+"""Functions of PyTorch, by the end of their names, whose pickles hold no values from the card."""
+
+
+def _is_real_file_of_pytorchs() -> bool:
+    """Whether PyTorch writes a file whose contents are real."""
+    code = sys._getframe(4).f_code  # the caller of `open`
+    return any(
+        code.co_name.endswith(name) and code.co_filename.endswith(file)
+        for name, file in _REAL_FILES
     )
 
 
@@ -91,7 +101,7 @@ class FileHooks:
         is_there = os.path.isfile(path)
         if "a" in mode and is_there:
             return file  # a log, or one that this script has opened before
-        if _is_memory_snapshot():
+        if _is_real_file_of_pytorchs():
             return file
         if is_curve(path):
             return paths.for_writing(path)  # of zeros, beside the user's real ones

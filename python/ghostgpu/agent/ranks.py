@@ -16,9 +16,11 @@ from typing import Any
 from . import preload
 from .absent_ranks import ranks_of_this_machine, run_ranks
 from .guard import quietly
+from .rank_processes import rank_by_variables
 from .rank_values import LEFT_KEY
 from .report import RECORD
 from .shared_numbers import RANK_LEFT_PREFIX, RANKS_FOLDER
+from .stuck_ranks import StuckRanks, rank_and_size
 
 STEPS_AHEAD = 2
 """Ranks are hardly ever further apart: their gradients keep them together."""
@@ -40,6 +42,7 @@ class Ranks:
     def __init__(self, torch: Any, run_dir: str) -> None:
         self._torch = torch
         self._folder = os.path.join(run_dir, RANKS_FOLDER)
+        self._stuck = StuckRanks(torch, run_dir)
         self._enough_since: float | None = None
         self._has_left = False
         self.job = ""
@@ -52,11 +55,16 @@ class Ranks:
             return
         from torch.distributed import distributed_c10d
 
+        self._stuck.install()
+        rank = rank_by_variables(self._folder)
+        if rank is not None:
+            preload.set_rank(rank)
         original = distributed_c10d.init_process_group
-        note = quietly(self._note)
+        note, begin = quietly(self._note), quietly(self._begin)
 
         @functools.wraps(original)
         def init_process_group(*arguments: Any, **options: Any) -> Any:
+            begin(arguments, options)
             result = original(*arguments, **options)
             note()
             return result
@@ -64,6 +72,14 @@ class Ranks:
         patched: Any = distributed_c10d
         patched.init_process_group = init_process_group
         distributed.init_process_group = init_process_group
+
+    def _begin(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+        """Before the ranks meet: nobody must wait for ever for one that does not come."""
+        known = rank_and_size(arguments, options)
+        if known is not None:
+            RECORD.report.rank, RECORD.report.world_size = known
+            preload.set_rank(known[0])
+            self._stuck.will_meet(*known)
 
     def _note(self) -> None:
         report = RECORD.report
@@ -91,12 +107,12 @@ class Ranks:
         if started < 2 or "RANK" not in os.environ:
             return
         cuda = self._torch.cuda
+        if RECORD.report.rank is None and RECORD.report.exception is not None:
+            # It failed before the ranks met.
+            RECORD.report.rank, RECORD.report.world_size = _number("RANK", 0), started
         if here > cuda.device_count() > 0:
             cards = f"{cuda.device_count()} card" + "s" * (cuda.device_count() > 1)
             RECORD.assume(f"{here} ranks were started on a machine with {cards} (--count {here})")
-            if RECORD.report.rank is None:
-                # It failed before the ranks met, for want of a card perhaps.
-                RECORD.report.rank, RECORD.report.world_size = _number("RANK", 0), started
         elif RECORD.report.world_size is None and cuda.is_initialized():
             RECORD.assume(
                 f"the script was started as {started} ranks and makes no process group: each "

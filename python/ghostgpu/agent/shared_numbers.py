@@ -12,6 +12,7 @@ RUN_FOLDER_PREFIX = "ghostgpu-run-"
 
 # Files in the run's folder.
 AGENT_REPORT_PREFIX = "agent-"
+NOTES_PREFIX = "notes-"
 WRITTEN_FILES = "written-files.jsonl"
 PRELOAD_BLOCKED_FILE = "preload-blocked"
 MEMORY_LOG_PREFIX = "memory-"

@@ -13,7 +13,9 @@ use ghostgpu_answers::ranks::{NotRun, add_parts, grounds_in_words};
 use ghostgpu_ledger::RankAccounts;
 use ghostgpu_plan::growth::{self, NoSeries, SequencePoint};
 use ghostgpu_plan::verdict::{Margin, OnCard, judge, need_seen_in};
-use ghostgpu_plan::{MOST_ROUNDS, StepGrowth, assumed_sizes, need, peak_ranges};
+use ghostgpu_plan::{
+    MOST_ROUNDS, StepGrowth, assumed_sizes, need, need_of_distinct_ranks, peak_ranges,
+};
 use ghostgpu_recording::Verdict;
 use ghostgpu_rehearse::{
     Completion, Job, Memory, Prepared, RankChoice, Records, Rehearsal, Rehearse, Run, ScriptOutput,
@@ -199,6 +201,12 @@ fn need_of(
     let unknown = |because: &str| Need::Unknown {
         because: because.to_owned(),
     };
+    if question.finds_distinct_ranks
+        && question.measures_need
+        && let Some(found) = need_of_distinct_ranks(runner, run)
+    {
+        return Ok((ghostgpu_plan::Need::Found(found).into(), None));
+    }
     match run.completion() {
         Completion::Completed | Completion::OutOfMemory if question.measures_need => {
             let measured = need(runner, &[], run)?;

@@ -97,6 +97,15 @@ pub fn need(
     })
 }
 
+/// The need of a job of whose ranks only the distinct ones were run, from a replay of the largest rank's history; no less
+/// than ranks with other figures used. It is not confirmed, because rehearsing all distinct ranks with less memory would
+/// take as long as everything before. `None` if there is no history to replay.
+pub fn need_of_distinct_ranks(runner: &mut dyn Rehearse, run: &Run) -> Option<Smallest> {
+    let is_whole = run.completion() == Completion::Completed;
+    let proposal = Proposal::of(run).filter(|_| is_whole)?;
+    Some(Search::new(runner, &[], run).unconfirmed_beside_others(&proposal))
+}
+
 /// The range of a job's peaks if they depend on where the driver places segments; `None` if they do not, or if that
 /// cannot be determined.
 pub fn peak_ranges(run: &Run) -> Option<PeakRanges> {

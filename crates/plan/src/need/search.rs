@@ -1,6 +1,7 @@
 //! Rehearsals with less and less memory.
 
-use ghostgpu_rehearse::{Change, Completion, Purpose, Rehearsal, Rehearse, Run, Stop};
+use ghostgpu_recording::RankPeak;
+use ghostgpu_rehearse::{Change, Completion, Purpose, Rehearsal, Rehearse, Run, Stop, ranks};
 
 use super::proposal::Proposal;
 use super::{Smallest, flushes, steps};
@@ -90,6 +91,29 @@ impl<'a> Search<'a> {
             flushes: Some(proposal.flushes),
             takes_smaller_workspaces: proposal.takes_smaller_workspaces,
             ..self.found(&bounds, Some(proposal.smallest_bytes), Some(comfortable))
+        }
+    }
+
+    /// The proposal without a rehearsal, raised to what ranks with other figures than the replayed one used.
+    pub fn unconfirmed_beside_others(&self, proposal: &Proposal) -> Smallest {
+        let found = self.unconfirmed(proposal);
+        let main = self.run.findings.main_process().and_then(|main| main.rank);
+        let ranks = ranks(&self.run.findings);
+        let figures = |rank: &RankPeak| (rank.peak_allocated_bytes, rank.peak_reserved_bytes);
+        let of_main = ranks
+            .iter()
+            .find(|rank| Some(rank.rank) == main)
+            .map(figures);
+        let others = ranks.iter().filter(|rank| Some(figures(rank)) != of_main);
+        let taken = others.map(|rank| rank.peak_device_bytes).max().unwrap_or(0);
+        if taken <= found.device_bytes {
+            return found;
+        }
+        Smallest {
+            device_bytes: taken,
+            reserved_bytes: Some(proposal.reserved_on(taken)),
+            comfortable_device_bytes: found.comfortable_device_bytes.map(|bytes| bytes.max(taken)),
+            ..found
         }
     }
 

@@ -2,6 +2,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use ghostgpu_session::MemoryLimit;
+use ghostgpu_session::card_usage::ProcessUse;
 
 use super::*;
 use crate::fake_runner::{FakeRunner, does_not_fit, fails, fits, interrupted, times_out};
@@ -257,4 +258,39 @@ fn an_interrupt_is_passed_on() {
     let run = does_not_fit().expect("a run");
     let stopped = need(&mut runner, &[], &run);
     assert!(matches!(stopped, Err(Stop::Interrupted(2))), "{stopped:?}");
+}
+
+#[test]
+fn what_distinct_ranks_need_is_not_rehearsed_and_is_enough_for_the_others() {
+    let (mut runner, tried) = job(1300 * MIB);
+    let mut run = ends_with(1000 * MIB, 2000 * MIB).expect("a run");
+    let main = &mut run.findings.processes[0];
+    (main.rank, main.world_size) = (Some(0), Some(4));
+    let mut other = main.clone();
+    other.pid += 1;
+    other.rank = Some(1);
+    other.peaks[0].peak_reserved_bytes = 1500 * MIB;
+    run.findings.process_use = vec![
+        on_card(run.findings.processes[0].pid, 0, 2100 * MIB),
+        on_card(other.pid, 1, 1600 * MIB),
+    ];
+    run.findings.processes.push(other);
+    for (proposed, needed) in [(1700 * MIB, 1800 * MIB), (1200 * MIB, 1600 * MIB)] {
+        let found =
+            Search::new(&mut runner, &[], &run).unconfirmed_beside_others(&proposal(proposed));
+        assert_eq!(found.device_bytes, needed);
+        assert_eq!(found.reserved_bytes, Some(needed - 100 * MIB));
+        assert!(!found.is_confirmed);
+    }
+    assert!(tried.take().is_empty());
+}
+
+fn on_card(process: u32, device: usize, peak_bytes: u64) -> ProcessUse {
+    ProcessUse {
+        process,
+        device,
+        peak_bytes,
+        used_bytes: 0,
+        at_card_peak_bytes: peak_bytes,
+    }
 }

@@ -1,0 +1,179 @@
+"""When ranks that wait are told that they wait in vain, and in which words."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ghostgpu.agent import rank_processes
+from ghostgpu.agent.rank_processes import RankProcess, RankProcesses
+from ghostgpu.agent.stuck_ranks import DEADLOCK_SECONDS, PATIENCE_SECONDS, find_trouble
+from ghostgpu.agent.stuck_ranks import rank_and_size as said_by
+
+LONG = DEADLOCK_SECONDS + 1
+INIT = "init_process_group at train.py:6"
+
+
+class MadeUp(RankProcess):
+    """A process that nobody has started."""
+
+    is_alive = True
+
+
+def process(
+    rank: int | None,
+    size: int | None = 2,
+    *,
+    waits_in: str | None = INIT,
+    is_alive: bool = True,
+    was_ended: bool = False,
+) -> MadeUp:
+    made = MadeUp(pid=100 + (rank or 0), began=1, rank=rank)
+    made.world_size, made.was_ended = size, was_ended
+    made.blocked_in = waits_in if is_alive and size is not None else None
+    made.is_alive = is_alive
+    return made
+
+
+def sentence(
+    *peers: MadeUp,
+    expected: int | None = 2,
+    waited: float = LONG,
+    elsewhere: frozenset[int] = frozenset(),
+) -> str | None:
+    trouble = find_trouble(peers[0], list(peers), expected, waited, elsewhere)
+    return trouble.sentence if trouble is not None else None
+
+
+def test_a_rank_that_ended_before_it_came_is_named_soon() -> None:
+    ended = process(1, None, is_alive=False)
+    told = sentence(process(0), ended, waited=5)
+    assert told == (
+        f"rank 0 waits in {INIT} for rank 1, which has ended before it joined the job: "
+        "a real job would hang there"
+    )
+    # `mp.spawn` does not say which rank a process will be.
+    spawned = process(None, None, is_alive=False)
+    assert sentence(process(0), spawned) == told
+    several = [process(rank, None, is_alive=False) for rank in (1, 2)]
+    assert "for ranks 1 and 2, which have ended before they joined the job" in str(
+        sentence(process(0, 3), *several, expected=3)
+    )
+
+
+def test_a_rank_that_is_on_its_way_is_waited_for() -> None:
+    assert sentence(process(0), process(1, None), waited=10_000) is None
+    assert sentence(process(0), expected=2, waited=PATIENCE_SECONDS - 1) is None
+    assert sentence(process(0), process(1, waits_in=None), waited=10_000) is None
+    by_the_rehearsal = process(1, is_alive=False, was_ended=True)
+    assert sentence(process(0, waits_in=None), by_the_rehearsal) is None
+
+
+def test_ranks_that_were_never_started_are_told_with_how_many_were() -> None:
+    told = sentence(process(0, 4), process(1, 4))
+    assert told == (
+        f"rank 0 waits in {INIT} for ranks 2 and 3: of the 4 ranks that the script expects, "
+        "2 were started"
+    )
+    unknown = sentence(process(0), expected=None, waited=PATIENCE_SECONDS + 1)
+    assert unknown == f"rank 0 waits in {INIT} for rank 1, which did not come within 301 s"
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        (process(0), "two processes take part as rank 0"),
+        (process(1, 3), "rank 0 expects 2 ranks, and rank 1 expects 3"),
+        (
+            process(1, waits_in="new_group at train.py:9"),
+            f"rank 0 waits in {INIT}, rank 1 waits in new_group at train.py:9: "
+            "a real job would hang there",
+        ),
+        (
+            process(1, is_alive=False),
+            f"rank 0 waits in {INIT} for rank 1, which has ended: a real job would hang there",
+        ),
+    ],
+)
+def test_ranks_that_all_wait_are_told_why(second: MadeUp, expected: str) -> None:
+    assert sentence(process(0), second) == expected
+    assert sentence(process(0), second, waited=DEADLOCK_SECONDS - 1) is None
+
+
+def test_ranks_of_other_machines_may_still_let_them_go_on() -> None:
+    elsewhere = frozenset({2, 3})
+    assert sentence(process(0, 4), process(1, 4), waited=10_000, elsewhere=elsewhere) is None
+    ended = process(1, None, is_alive=False)
+    assert "for rank 1, which has ended" in str(sentence(process(0, 4), ended, elsewhere=elsewhere))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "rank_and_size"),
+    [
+        (("nccl", None, None, 4, 1), {}, (1, 4)),
+        (("nccl",), {"rank": 0, "world_size": 2}, (0, 2)),
+        ((), {"init_method": "tcp://127.0.0.1:29500?rank=3&world_size=8"}, (3, 8)),
+        (("nccl",), {}, (5, 6)),
+        (("nccl",), {"world_size": -1, "rank": -1}, (5, 6)),
+    ],
+)
+def test_a_rank_is_said_by_arguments_or_by_variables(
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+    rank_and_size: tuple[int, int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RANK", "5")
+    monkeypatch.setenv("WORLD_SIZE", "6")
+    assert said_by(arguments, options) == rank_and_size
+
+
+def test_processes_find_each_other_in_the_folder_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GHOSTGPU_SESSION", str(tmp_path / "session.json"))
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    rank_processes.note_started()
+    other = (
+        "import os; from ghostgpu.agent import rank_processes as it; it.note_started();"
+        "print(os.getpid())"
+    )
+    folder = str(Path(rank_processes.__file__).parents[2])
+    environment = {**os.environ, "RANK": "1", "PYTHONPATH": folder}
+    done = subprocess.run(
+        [sys.executable, "-c", other], env=environment, capture_output=True, text=True, check=True
+    )
+    # What a rank starts itself is no rank, though it has the same variables.
+    worker = {**environment, "RANK": "0"}
+    subprocess.run([sys.executable, "-c", other], env=worker, capture_output=True, check=True)
+    processes = RankProcesses(str(tmp_path))
+    processes.note_arrived(0, 2)
+    processes.note_blocked(INIT)
+    peers, expected = processes.peers()
+    known = {peer.rank: (peer.pid, peer.is_alive, peer.blocked_in) for peer in peers}
+    assert known == {0: (os.getpid(), True, INIT), 1: (int(done.stdout), False, None)}
+    assert expected == 2
+    processes.note_going_on()
+    own = next(peer for peer in processes.peers()[0] if peer.rank == 0)
+    assert own.blocked_in is None
+
+
+def test_spawned_processes_are_known_before_any_of_them_comes(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        processes = RankProcesses(str(tmp_path))
+        processes.note_spawned([os.getpid(), other.pid])
+        peers, expected = processes.peers()
+        assert [(peer.pid, peer.is_alive) for peer in peers] == [
+            (os.getpid(), True),
+            (other.pid, True),
+        ]
+        assert expected == 2
+        other.kill()
+        other.wait()
+        assert [peer.is_alive for peer in processes.peers()[0]] == [True, False]
