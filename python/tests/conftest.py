@@ -120,7 +120,7 @@ def run_python(
         env=variables,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     return Rehearsal(done.returncode, done.stdout, done.stderr, run_dir)
