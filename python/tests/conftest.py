@@ -120,7 +120,7 @@ def run_python(
         env=variables,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=300,
         check=False,
     )
     return Rehearsal(done.returncode, done.stdout, done.stderr, run_dir)
