@@ -64,6 +64,11 @@ CASES = {
     "autocast fp16": one("autocast", dtype="fp16"),
     "bfloat16-weights": one("bfloat16-weights"),
     "chunking": one("chunking", chunks="4"),
+    # The loop zeroes its gradients after forward; only where they are gone before it are the chunks
+    # of models that compute their loss differentiated at once.
+    "chunking, early-zero-grad": Case(
+        (("chunking", {"chunks": "4"}), ("early-zero-grad", {})), ("bert-base", "gpt2")
+    ),
     "surviving-oom": one("surviving-oom"),
     "loss-head": one("loss-head", "gpt2"),
     "offload-activations": one("offload-activations"),

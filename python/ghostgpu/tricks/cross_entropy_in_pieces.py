@@ -23,6 +23,8 @@ def is_possible(logits: Any, labels: Any, options: dict[str, Any]) -> bool:
     """Whether these are large logits with a class for each label, and a sum or mean is wanted."""
     if type(logits) is not torch.Tensor or type(labels) is not torch.Tensor:
         return False
+    if _is_transformed() or torch.are_deterministic_algorithms_enabled():
+        return False
     is_large = logits.numel() * logits.element_size() >= LARGE
     has_classes = logits.dim() >= 2 and labels.shape == (logits.shape[0], *logits.shape[2:])
     is_plain = (
@@ -35,6 +37,14 @@ def is_possible(logits: Any, labels: Any, options: dict[str, Any]) -> bool:
     is_differentiated = torch.is_grad_enabled() and logits.requires_grad
     has_indices = labels.dtype == torch.int64 and logits.is_floating_point()
     return is_large and is_differentiated and is_plain and has_classes and has_indices
+
+
+def _is_transformed() -> bool:
+    """Whether somebody else than autograd in backward differentiates, or compiles."""
+    forward_ad: Any = torch.autograd.forward_ad
+    is_dual = forward_ad._current_level >= 0
+    has_transforms: bool = torch._C._are_functorch_transforms_active()
+    return torch.compiler.is_compiling() or has_transforms or is_dual
 
 
 def cross_entropy(
@@ -58,7 +68,7 @@ def replacement(original: Callable[..., Any], pieces: int, note: Callable[[], No
 
     def replaced(input: Any, target: Any, *rest: Any, **options: Any) -> Any:
         given = {**dict(zip(names, rest)), **options}
-        if torch.compiler.is_compiling() or not is_possible(input, target, given):
+        if not is_possible(input, target, given):
             return original(input, target, *rest, **options)
         note()
         return cross_entropy(
@@ -106,7 +116,7 @@ class _CrossEntropy(torch.autograd.Function):
                 "which its computation in pieces does not keep.",
                 "leave out loss-head",
             )
-        logits, labels, logarithms, count = ctx.saved_tensors
+        logits, labels, logarithms, count = _saved(ctx)
         exact = _exact(logits.dtype)
         factor = factor.to(exact)
         if ctx.is_mean:
@@ -131,6 +141,19 @@ class _CrossEntropy(torch.autograd.Function):
         return Reduction(MEAN, count, labels.numel()) if node.is_mean else Reduction(SUM)
 
 
+def _saved(ctx: Any) -> Any:
+    try:
+        return ctx.saved_tensors
+    except RuntimeError as error:
+        if "inplace operation" not in str(error):
+            raise
+    raise Refused(
+        "The script writes over logits after it has computed their cross-entropy, whose "
+        "computation in pieces needs them in backward.",
+        "leave out loss-head",
+    )
+
+
 def _pieces(rows: int, pieces: int) -> Iterator[slice]:
     size = max(1, -(-rows // pieces))
     for begin in range(0, rows, size):
@@ -139,4 +162,3 @@ def _pieces(rows: int, pieces: int) -> Iterator[slice]:
 
 def _exact(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
-

@@ -27,6 +27,7 @@ class Hooks:
         self._torch = torch
         self._threads = threading.local()
         self._backward_passes = 0
+        self._graphs_later = 0
         self._optimizers: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()
         self.has_trained = False
         """Whether an optimizer has made a step in this process."""
@@ -85,6 +86,20 @@ class Hooks:
             yield
         finally:
             self._backward_passes -= 1
+
+    @contextlib.contextmanager
+    def graph_later(self) -> Iterator[None]:
+        """A forward pass without a graph that is repeated with one: it must return the same."""
+        self._graphs_later += 1
+        try:
+            yield
+        finally:
+            self._graphs_later -= 1
+
+    @property
+    def has_graph(self) -> bool:
+        """Whether a forward pass is one to be differentiated, here or when it is repeated."""
+        return self._graphs_later > 0 or bool(self._torch.is_grad_enabled())
 
     def install(self) -> None:
         """Wrap the functions whose hooks are used."""

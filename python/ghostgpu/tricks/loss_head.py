@@ -12,7 +12,8 @@ on.
 Numbers: the same up to rounding: mean over all tokens that are not ignored, or sum divided by the
 number of items that the trainer counts.
 Conflicts: none. A model's `logits` are None while it trains with labels.
-Refused: models that do something to their logits (soft-capping, scaling) before the loss.
+Refused: models that do something to their logits (soft-capping, scaling) before the loss; scripts
+that write over logits whose loss was computed in pieces, or differentiate its gradients.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ class LossHead(Trick):
 
     def install(self) -> None:
         self.hooks.around_models.append(self._call)
+        self.hooks.refuses_in_backward = True
         from .cross_entropy_in_pieces import replacement
 
         functional = self.torch.nn.functional
@@ -105,7 +107,7 @@ class LossHead(Trick):
 
     def _call(self, make: Callable[..., Any], module: Any, arguments: Any, options: Any) -> Any:
         model = causal_model(module)
-        is_training = self.torch.is_grad_enabled() and options.get("labels") is not None
+        is_training = self.hooks.has_graph and options.get("labels") is not None
         if model is None or not is_training:
             return make(*arguments, **options)
         chunks = max(2, int(self.options["chunks"]))

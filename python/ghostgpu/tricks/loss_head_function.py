@@ -78,7 +78,8 @@ class _ChunkedLoss(torch.autograd.Function):
     @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
     def backward(ctx: Any, factor: torch.Tensor) -> Any:
         *gradients, count = ctx.saved_tensors
-        factor = factor if count is None else factor / count
+        if count is not None:
+            factor = factor / count.clamp(min=1)  # where no label counts, all gradients are 0
         scaled = [None if each is None else each * factor.to(each.dtype) for each in gradients]
         return (*scaled, None, None, None, None)
 

@@ -19,6 +19,7 @@ from torch import nn  # noqa: E402
 from training_cases import gpt2, in_float64, next_token_loss  # noqa: E402
 
 from ghostgpu import tricks  # noqa: E402
+from ghostgpu.tricks import cross_entropy_in_pieces  # noqa: E402
 from ghostgpu.tricks.accumulation_weights import MEAN, SUM, UNKNOWN, reduction_of  # noqa: E402
 
 SAMPLES = 11
@@ -169,7 +170,17 @@ def assert_close(found: list[torch.Tensor], expected: list[torch.Tensor]) -> Non
         assert torch.allclose(torch.as_tensor(one), other, rtol=1e-11, atol=1e-14)
 
 
-def compare(train: Train, loss_of: Any, needs: Optional[str], small: int = 2) -> None:
+Request = tuple[str, dict[str, str]]
+
+
+def compare(
+    train: Train,
+    loss_of: Any,
+    needs: Optional[str],
+    small: int = 2,
+    others: tuple[Request, ...] = (),
+) -> None:
+    """`others`: tricks that the small batches are trained with as well."""
     if needs is not None:
         pytest.importorskip(needs)  # here, so that copies need not
 
@@ -177,8 +188,10 @@ def compare(train: Train, loss_of: Any, needs: Optional[str], small: int = 2) ->
         return [each.numpy() for each in train(4, loss_of)]
 
     def accumulated() -> list[Any]:
-        tricks.start(torch, [("accumulation", {"steps": "2"})])
-        return [each.numpy() for each in train(small, loss_of)]
+        started = tricks.start(torch, [("accumulation", {"steps": "2"}), *others])
+        found = [each.numpy() for each in train(small, loss_of)]
+        assert all(each.did for each in started.accounts())
+        return found
 
     assert_close(in_a_copy(accumulated), [torch.as_tensor(each) for each in in_a_copy(large)])
 
@@ -232,6 +245,36 @@ def transformers_loop(size: int, loss_of: Any) -> list[torch.Tensor]:
 @pytest.mark.parametrize("loss", [None, IgnoresCount()], ids=["counts", "ignores the count"])
 def test_windows_of_transformers_are_large_batches(loss: Any) -> None:
     compare(transformers_loop, loss, "transformers.trainer")
+
+
+def own_loss_loop(size: int, loss_of: Any) -> list[torch.Tensor]:
+    """A loop as people write it, with a model that computes its loss."""
+    torch.manual_seed(0)
+    model = gpt2()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(2):
+        for batch in torch.utils.data.DataLoader(data(), batch_size=size):
+            optimizer.zero_grad()
+            model(**batch).loss.backward()
+            optimizer.step()
+    return parameters_of(model)
+
+
+CHUNKS: Request = ("chunking", {"chunks": "2"})
+LOSS_IN_PIECES: Request = ("loss-head", {"chunks": "2"})
+
+
+@pytest.mark.parametrize(
+    "others",
+    [(CHUNKS,), (LOSS_IN_PIECES,), (CHUNKS, LOSS_IN_PIECES)],
+    ids=["chunks", "loss in pieces", "both"],
+)
+@pytest.mark.parametrize("loop", [own_loss_loop, plain_loop], ids=["of the model", "of the script"])
+def test_losses_in_chunks_and_pieces_weigh_as_much_as_they_would(
+    loop: Train, others: tuple[Request, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cross_entropy_in_pieces, "LARGE", 1)
+    compare(loop, token_mean, "transformers", others=others)
 
 
 def test_reductions_are_read_from_the_graph() -> None:

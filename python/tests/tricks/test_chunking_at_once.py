@@ -1,4 +1,5 @@
 # Modules and gradients are reached by index and name, which torch's types do not know.
+# ruff: noqa: E501
 # mypy: disable-error-code="arg-type,attr-defined,index,misc,name-defined,no-any-return,no-untyped-call,operator,union-attr"
 """Chunks of a model that computes its loss are differentiated where they are computed, once."""
 
@@ -39,8 +40,7 @@ class Tagger(nn.Module):
         self.graphs: list[bool] = []
 
     def forward(self, x: torch.Tensor, labels: torch.Tensor) -> Any:
-        if len(x) > 1:  # not those of a trial
-            self.graphs.append(torch.is_grad_enabled())
+        self.graphs.append(torch.is_grad_enabled())
         logits = self.head(self.dropout(self.body(x)))
         return {"loss": F.cross_entropy(logits.flatten(0, 1), labels.flatten()), "logits": logits}
 
@@ -200,6 +200,12 @@ def test_where_nothing_is_differentiated_gradients_are_not_computed_for_long() -
     assert model.graphs.count(True) <= 1  # that of the last chunk may wait
 
 
+def test_the_first_call_is_repeated_for_nobody_knows_when_gradients_are_zeroed() -> None:
+    model = Tagger()
+    through(chunker())(model, **batch())
+    assert not any(model.graphs[-3:-1])  # those before are of a trial; the last may wait
+
+
 def test_new_gradients_do_not_lie_beside_those_that_the_script_is_about_to_zero() -> None:
     made, model = chunker(), Tagger()
     zero_late(through(made), model)
@@ -235,7 +241,9 @@ def test_dropout_draws_what_chunks_by_hand_draw() -> None:
         torch.manual_seed(5)
         return [*gradients(model, call, differentiate), torch.rand(3)]
 
-    for one, other in zip(drawn(through(chunker())), drawn(by_hand)):
+    made = through(chunker())
+    drawn(made)
+    for one, other in zip(drawn(made), drawn(by_hand)):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-14)
 
 
@@ -249,8 +257,7 @@ class HalfExact(nn.Module):
         self.of_head: list[torch.dtype] = []
 
     def forward(self, x: torch.Tensor, labels: torch.Tensor) -> Any:
-        if len(x) > 1:
-            self.graphs.append(torch.is_grad_enabled())
+        self.graphs.append(torch.is_grad_enabled())
         hidden = self.layer(x)
         with torch.autocast("cpu", enabled=False):
             logits = self.head(hidden.float())
@@ -300,5 +307,6 @@ def test_backward_passes_inside_of_a_call_are_not_those_of_the_script() -> None:
         for owner, name, original in originals:
             stack.callback(setattr, owner, name, original)
             setattr(owner, name, hooks._backward(original, name == "backward"))
-        differentiate(through(made), Tagger())
-    assert seen == [True]
+        model = Tagger()
+        assert passes(made, model, differentiate) == [True] * 3
+    assert seen == [True] * 4

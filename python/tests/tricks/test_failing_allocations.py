@@ -51,6 +51,16 @@ model = nn.Sequential(
 ).cuda()
 def batch(): return torch.zeros(8, 512, dtype=torch.long, device="cuda")
 """,
+    "loss of its own": """
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(1024, 2048), nn.GELU(), nn.Linear(2048, 512))
+    def forward(self, x):
+        return nn.functional.cross_entropy(self.layers(x).flatten(0, 1), x[..., 0].long().flatten())
+model = Tagger().cuda()
+def batch(): return torch.zeros(8, 128, 1024, device="cuda")
+""",
 }
 
 LOOP = """

@@ -153,6 +153,45 @@ def test_a_backward_pass_that_fails_is_repeated_in_more_chunks() -> None:
     assert "backward" in made.growth[0]
 
 
+class FailingLoss(Failing):
+    """Computes its loss itself, so that its chunks are differentiated in forward."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x).square().mean()
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_chunks_that_are_differentiated_in_forward_fail_there_and_are_cut(dropout: float) -> None:
+    model, made = FailingLoss(fuse=0, fits=2, dropout=dropout), surviving(2)
+    call = through(made)
+    gradients(model, call)
+    model.fuse[0] = 100
+    found = gradients(model, call)
+    assert model_chunks(made) == [4] and "forward" in made.growth[-1]
+    model.fuse[0] = 0
+    for one, other in zip(found, gradients(model, by_hand_of_loss(4))):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-14)
+
+
+def by_hand_of_loss(chunks: int) -> Call:
+    def call(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        pieces = torch.tensor_split(x, chunks)
+        return sum(model(piece) * len(piece) for piece in pieces) / len(x)
+
+    return call
+
+
+def test_where_gradients_do_not_fit_beside_results_chunks_are_repeated() -> None:
+    model, made = FailingLoss(fuse=0, fits=0), surviving(SAMPLES)
+    call = through(made)
+    gradients(model, call)
+    model.fuse[0] = 2  # the first sample, twice
+    found = gradients(model, call)
+    assert model.fuse == [0]
+    for one, other in zip(found, gradients(model, plain)):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-14)
+
+
 def model_chunks(made: Chunker) -> list[int]:
     return [each.chunks for each in made._models.values()]
 

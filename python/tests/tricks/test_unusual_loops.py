@@ -1,5 +1,6 @@
 # Modules and gradients are reached by index and name, which torch's types do not know.
-# mypy: disable-error-code="arg-type,assignment,attr-defined,index,misc,name-defined,no-any-return,no-untyped-call,operator,union-attr"
+# ruff: noqa: E501
+# mypy: disable-error-code="arg-type,assignment,attr-defined,call-overload,index,misc,name-defined,no-any-return,no-untyped-call,operator,union-attr"
 """Whatever a training loop looks like, a trick is exact for it or refuses it by name."""
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ backward the other chunks are computed again, now with a graph, and gradients ar
 
 Saves: all activations but those of one chunk.
 Costs: one more forward pass less the last chunk's, with four chunks a quarter of a step; for models
-with a large head a whole one, a third of a step, and its results twice.
+with a large head a whole one, a third of a step, and its results twice. Nothing is computed
+twice for models that compute their loss, in loops that zero gradients before forward (`at_once`).
 Numbers: the same up to rounding. Dropout draws its masks chunk by chunk, so they are other masks
 than those of the whole batch, from the same generator.
 Conflicts: surviving-oom chooses the number of chunks itself.
@@ -39,6 +40,7 @@ class ModelCalls:
         self._hooks = hooks
         self.chunker: Chunker = Chunker(hooks.is_rehearsed)
         self.chunker.own_backward = hooks.own_backward
+        self.chunker.graph_later = hooks.graph_later
         # Tricks that come before it in the catalogue are inside, around each chunk; autocast and
         # others are around the whole call.
         hooks.around_models.append(self._call)

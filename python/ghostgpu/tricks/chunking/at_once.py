@@ -5,7 +5,8 @@ gets one number in turn: the gradient of that loss. So the backward pass of a ch
 forward pass, as if that gradient were 1, and the script's backward pass multiplies the sums with
 what it really is. Autograd hands these on as it does with repeated chunks.
 
-It must not take more memory than repeating does, and must not be in vain. So it is not done where
+It must not be in vain, and gradients must not be in memory longer than they are with chunks that
+are repeated. So it is not done where
 
 * float16 takes part: gradients of a loss that no scaler has multiplied yet would vanish in it,
 * the arguments get gradients of their own, or there are several losses,
@@ -13,7 +14,9 @@ It must not take more memory than repeating does, and must not be in vain. So it
 * the gradients of the last step are there in forward, but no longer in backward: the new ones
   would be in memory beside them. If they are still there in backward, batches are accumulated.
 
-The last two show in earlier calls of a model. Where they show too late, chunks are repeated.
+The last two show in earlier calls of a model, so the first one is always repeated. Where they show
+too late, chunks are repeated as well. What does take more memory are large results that the script
+lets go of before backward, such as logits: they are there beside the gradients.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ class AtOnce:
     """Whether calls of one model are differentiated at once: what earlier ones have shown."""
 
     def __init__(self) -> None:
+        self._is_known = False
+        """Whether a call has had a backward pass."""
         self._is_in_vain = False
         self._in_vain = 0
         self._keeps_gradients: Optional[bool] = None
@@ -41,8 +46,8 @@ class AtOnce:
         """Whether a call was differentiated, and neither used nor let go so far."""
 
     def may_begin(self, parameters: list[nn.Parameter]) -> bool:
-        """Whether it takes no more memory here than repeating, and has been of use."""
-        if self._is_in_vain:
+        """Whether no gradients are in the way here, and it has been of use."""
+        if self._is_in_vain or not self._is_known:
             return False
         return bool(self._keeps_gradients) or not have_gradients(parameters)
 
@@ -54,8 +59,8 @@ class AtOnce:
         """The script's backward pass took the gradients."""
         self._is_open = False
 
-    def not_enough(self) -> None:
-        """The script's loss has other terms: chunks must be repeated, now and always."""
+    def give_up(self) -> None:
+        """Chunks are repeated from now on: the loss has other terms, or memory is too short."""
         self._is_open = False
         self._is_in_vain = True
 
@@ -68,6 +73,7 @@ class AtOnce:
 
     def note_backward(self, parameters: list[nn.Parameter], had_gradients: bool) -> None:
         """The backward pass of a call begins; whether there were gradients in forward."""
+        self._is_known = True
         if had_gradients:
             self._keeps_gradients = have_gradients(parameters)
 

@@ -127,8 +127,7 @@ class Call:
                 elif keeps_graph:
                     value = self._run_with_graph(chunk)
                 else:
-                    arguments, options = self._form.with_leaves(chunk)
-                    value = self._make(*arguments, **options)
+                    value = self._run_without_graph(chunk, is_training)
                 self._require_same_buffers(buffers)
                 outputs.add(value, end - begin, self._form, chunk, is_whole and keeps_graph)
                 del value
@@ -144,6 +143,11 @@ class Call:
             # Weights that were cast without a graph must not be found by a pass with one.
             torch.clear_autocast_cache()
         return tensors
+
+    def _run_without_graph(self, chunk: list[Any], is_training: bool) -> Any:
+        arguments, options = self._form.with_leaves(chunk)
+        with self.model.graph_later() if is_training else contextlib.nullcontext():
+            return self._make(*arguments, **options)
 
     def _require_same_buffers(self, buffers: Buffers) -> None:
         """Look at what a chunk has left in buffers: each must leave the same."""
@@ -284,7 +288,7 @@ class Call:
                 self.model.at_once.used()
                 (gradient,) = outer.values()
                 return {}, scaled(at_once, gradient)
-            self.model.at_once.not_enough()
+            self.model.at_once.give_up()
             del at_once
         now = RandomState.now(self.model.cards)
         offloads = False
@@ -392,8 +396,10 @@ class Call:
         if self.chunks < self.batch.samples:
             self.chunks = self.model.grow(self.batch.samples, where, trouble, self.chunks)
         elif self._tries_again:
-            # Once more: what the failed attempt held, or fragmentation, may have been the reason.
+            # Once more: what the failed attempt held, or fragmentation, may have been the reason,
+            # or gradients beside the results.
             self._tries_again = False
+            self.model.at_once.give_up()
         else:
             raise self._given_up(where, trouble)
         release(self.model.cards)

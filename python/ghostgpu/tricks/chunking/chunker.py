@@ -47,6 +47,8 @@ class Chunker:
         """What is known about differentiating the calls of its model."""
         self.own_backward: Callable[[], ContextManager[None]] = contextlib.nullcontext
         """Put around backward passes that are not the script's."""
+        self.graph_later: Callable[[], ContextManager[None]] = contextlib.nullcontext
+        """Put around forward passes that are repeated with a graph."""
 
     def call(
         self,
@@ -183,7 +185,7 @@ class Chunker:
         model = self._models.get(module)
         if model is None:
             model = Model(module, self.chunks, self.survives, self.is_rehearsed, self.growth)
-            model.own_backward = self.own_backward
+            model.own_backward, model.graph_later = self.own_backward, self.graph_later
             self._models[module] = model
         tensors = [*parameters, *(nested.leaves[at] for at in nested.tensors())]
         model.cards = tuple(sorted({each.get_device() for each in tensors if each.is_cuda}))

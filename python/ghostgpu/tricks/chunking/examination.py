@@ -192,7 +192,8 @@ class _Trial:
             draws = not start.equals(RandomState.now(self._model.cards))
             # What is random is compared as in evaluation: dropout does not depend on samples.
             modes = _evaluating(self._model.module) if draws else contextlib.nullcontext()
-            with torch.no_grad(), modes:
+            later = self._model.graph_later() if needs_gradients else contextlib.nullcontext()
+            with torch.no_grad(), modes, later:
                 with lengths_noted(self._model.module) as of_half:
                     first, first_leaves = self._run(0, half)
                 second, second_leaves = self._run(half, 2 * half)

@@ -66,6 +66,8 @@ class Model:
         self.at_once = AtOnce()
         self.own_backward: Callable[[], ContextManager[None]] = contextlib.nullcontext
         """Put around backward passes that are not the script's."""
+        self.graph_later: Callable[[], ContextManager[None]] = contextlib.nullcontext
+        """Put around forward passes that are repeated with a graph."""
         self._has_watched = False
 
     @property
