@@ -107,6 +107,7 @@ lint-python: ## ruff and mypy
 	"$$reference" -m mypy --untyped-calls-exclude torch attacks fuzz crates/pickle/tests crates/snapshot/tests; \
 	for part in ground_truth/harness ground_truth/cudnn ground_truth/tables ground_truth/allocator ground_truth/wild \
 		ground_truth/verdicts/smallest_limits.py ground_truth/verdicts/limited_histories.py \
+		ground_truth/verdicts/own_processes.py \
 		ground_truth/test_*.py; do \
 		"$$reference" -m mypy --config-file ground_truth/mypy.ini "$$part"; \
 	done

@@ -14,6 +14,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent / "harness" / "plans"))
 
 from results import (  # type: ignore[import-not-found]
+    SHARE,
+    LargestBatch,
     Line,
     Results,
 )
@@ -70,7 +72,23 @@ def test_its_peaks_are_the_predicted_ones(plan: Line) -> None:
 
 def test_relative_times_are_close_and_in_order() -> None:
     times = RESULTS.relative_times()
-    assert len(times) >= 35
+    assert len(times) >= 60
     assert statistics.median(abs(time.error) for time in times) <= 0.1
     right, pairs = RESULTS.ranked_pairs()
     assert right >= 0.85 * pairs
+
+
+#: Segments lie elsewhere on the card, and one of 246 MiB finds no place.
+TOO_LARGE = {"diffusion on 8 GiB"}
+
+
+@pytest.mark.parametrize("batch", RESULTS.largest_batches(), ids=lambda batch: batch.pair)
+def test_the_largest_batch_trains_and_a_slightly_larger_one_does_not(batch: LargestBatch) -> None:
+    assert (batch.ended < batch.said) == (batch.pair in TOO_LARGE)
+    # One sample more, or 3 %, runs out of memory: the batch that was said is not timid.
+    assert batch.too_large is not None
+    assert batch.too_large <= int(batch.said / SHARE) + 1
+
+
+def test_enough_largest_batches_were_run() -> None:
+    assert len(RESULTS.largest_batches()) >= 20

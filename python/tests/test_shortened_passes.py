@@ -36,8 +36,26 @@ def batches_of_a_hurried_pass(*, shortens: bool, in_lockstep: bool = False) -> i
     return len(list(ShortenedPass(coverage, loader, iter(loader), place)))
 
 
-def batches_of_varying_sizes(seconds_each: float, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many of forty batches of different sizes a script gets that takes so long for each."""
+class Stream(torch.utils.data.IterableDataset):  # type: ignore[misc, name-defined]
+    """Samples without a known number."""
+
+    def __init__(self, samples: list[Any]) -> None:
+        self.samples = samples
+
+    def __iter__(self) -> Any:
+        return iter(self.samples)
+
+
+def indices_handed_on(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    seconds_each: float,
+    sizes: int = 1,
+    batches: int = 40,
+    batches_per_step: int = 1,
+    has_length: bool = True,
+) -> list[int]:
+    """Which batches of a pass a script gets that takes so much CPU time for each."""
     clock = [100.0]
     monkeypatch.setattr("ghostgpu.agent.coverage.passes.time.process_time", lambda: clock[0])
     monkeypatch.setattr(CardMemory, "was_used", True)
@@ -59,28 +77,53 @@ def batches_of_varying_sizes(seconds_each: float, monkeypatch: pytest.MonkeyPatc
         is_at_last_batch=False,
         in_lockstep=lambda: False,
         most_without_step=256,
+        batches_per_step=batches_per_step,
         may_scan=lambda place, can_jump: True,
         note_level=lambda place: None,
         note_handed_on=lambda under_way: None,
         note_pass_end=lambda place, ended, is_complete: None,
     )
-    # A few sizes, so that not each is new.
-    data = [torch.zeros(1 + index % 2) for index in range(40)]
-    loader = torch.utils.data.DataLoader(data, batch_size=None)
-    taken = 0
-    for _ in ShortenedPass(coverage, loader, iter(loader), Place(("train.py:1", False))):
-        taken += 1
+    data: Any = [torch.full((1 + index % sizes,), index) for index in range(batches)]
+    loader = torch.utils.data.DataLoader(data if has_length else Stream(data), batch_size=None)
+    taken = []
+    for batch in ShortenedPass(coverage, loader, iter(loader), Place(("train.py:1", False))):
+        taken.append(int(batch[0]))
         clock[0] += seconds_each
-        progress.steps += 1
+        if len(taken) % batches_per_step == 0:
+            progress.steps += 1
     return taken
 
 
 def test_batches_of_different_sizes_are_all_handed_on_where_there_is_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert batches_of_varying_sizes(0.1, monkeypatch) == 40
+    assert len(indices_handed_on(monkeypatch, seconds_each=0.1, sizes=2)) == 40
     # The first three and the last two.
-    assert batches_of_varying_sizes(1.0, monkeypatch) == 5
+    assert indices_handed_on(monkeypatch, seconds_each=1.0, sizes=2) == [0, 1, 2, 38, 39]
+
+
+def test_a_pass_that_takes_little_time_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(indices_handed_on(monkeypatch, seconds_each=0.02)) == 40
+    assert indices_handed_on(monkeypatch, seconds_each=0.1) == [0, 1, 2, 38, 39]
+
+
+def test_a_pass_of_unknown_length_is_not_cut_for_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = indices_handed_on(monkeypatch, seconds_each=0.1, has_length=False)
+    # Two seconds of the budget of sixty.
+    assert 20 <= len(taken) <= 22
+    assert taken == list(range(len(taken)))
+
+
+@pytest.mark.parametrize("batches", [40, 41, 42, 43])
+def test_accumulation_windows_end_where_they_end_in_the_whole_pass(
+    batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = indices_handed_on(monkeypatch, seconds_each=1.0, batches=batches, batches_per_step=4)
+    assert len(taken) < batches // 2
+    assert len(taken) % 4 == batches % 4
+    # The last batches are there, each at its place in its window.
+    assert taken[-2:] == [batches - 2, batches - 1]
+    assert all(place % 4 == index % 4 for place, index in enumerate(taken))
 
 
 def test_an_epoch_that_is_only_begun_gives_one_batch() -> None:
