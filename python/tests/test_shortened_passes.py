@@ -60,6 +60,7 @@ def indices_handed_on(
     sizes: int = 1,
     batches: int = 40,
     batches_per_step: int = 1,
+    drawn_ahead: int = 0,
     has_length: bool = True,
 ) -> list[int]:
     """Which batches of a pass a script gets that takes so much CPU time for each."""
@@ -95,9 +96,10 @@ def indices_handed_on(
     taken = []
     for batch in ShortenedPass(coverage, loader, iter(loader), Place(("train.py:1", False))):
         taken.append(int(batch[0]))
-        clock[0] += seconds_each
-        if len(taken) % batches_per_step == 0:
-            progress.steps += 1
+        used = len(taken) - drawn_ahead
+        if used > 0:
+            clock[0] += seconds_each
+            progress.steps += used % batches_per_step == 0
     return taken
 
 
@@ -112,6 +114,13 @@ def test_batches_of_different_sizes_are_all_handed_on_where_there_is_time(
 def test_a_pass_that_takes_little_time_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(indices_handed_on(monkeypatch, seconds_each=0.02)) == 40
     assert indices_handed_on(monkeypatch, seconds_each=0.1) == [0, 1, 2, 38, 39]
+
+
+def test_batches_that_are_drawn_ahead_do_not_make_a_pass_seem_fast(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken = indices_handed_on(monkeypatch, seconds_each=0.15, drawn_ahead=1)
+    assert taken == [0, 1, 2, 3, 38, 39]
 
 
 def test_a_pass_of_unknown_length_is_not_cut_for_as_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -242,7 +242,7 @@ class ShortenedPass:
         if left is None:
             return self._pace.seconds < seconds
         if self._varies not in self._is_worth_its_time:
-            pace = self._pace.mean if self._varies else self._pace.fastest
+            pace = self._pace.mean if self._varies else self._pace.usual
             self._is_worth_its_time[self._varies] = pace * left < seconds
         return self._is_worth_its_time[self._varies]
 
@@ -290,8 +290,8 @@ class _Pace:
         self._began = 0.0
         self._latest = 0.0
         self._batches = 0
-        self.fastest = float("inf")
-        """The first batches are slower: they load kernels and ask cuDNN for workspaces."""
+        self._slowest = 0.0
+        """The slowest batch so far."""
 
     def note_batch(self) -> None:
         now = time.process_time()
@@ -299,7 +299,7 @@ class _Pace:
             # Not earlier: a fork made when the pass began has its own CPU clock.
             self._began = now
         else:
-            self.fastest = min(self.fastest, now - self._latest)
+            self._slowest = max(self._slowest, now - self._latest)
         self._latest = now
         self._batches += 1
 
@@ -311,6 +311,16 @@ class _Pace:
     @property
     def mean(self) -> float:
         return self.seconds / max(self._batches, 1)
+
+    @property
+    def usual(self) -> float:
+        """The mean without the slowest batch, which loads kernels and asks cuDNN for workspaces.
+
+        No single batch can stand for it: frameworks draw the next one, or those of a step, ahead.
+        """
+        if self._batches < 2:
+            return self.mean
+        return (self.seconds - self._slowest) / (self._batches - 1)
 
 
 class Place:
