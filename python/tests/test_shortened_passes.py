@@ -14,7 +14,13 @@ from ghostgpu.agent.coverage.passes import Place, ShortenedPass
 torch = pytest.importorskip("torch")
 
 
-def batches_of_a_hurried_pass(*, shortens: bool, in_lockstep: bool = False) -> int:
+def batches_of_a_hurried_pass(
+    *,
+    shortens: bool,
+    in_lockstep: bool = False,
+    is_evaluation: bool = True,
+    batches_per_step: int = 3,
+) -> int:
     """How many of five batches a script gets in an epoch in which nothing new is expected."""
     progress = SimpleNamespace(
         begin=lambda: None,
@@ -28,11 +34,12 @@ def batches_of_a_hurried_pass(*, shortens: bool, in_lockstep: bool = False) -> i
         progress=progress,
         shortens=shortens,
         in_lockstep=lambda: in_lockstep,
+        batches_per_step=batches_per_step,
         note_handed_on=lambda under_way: None,
         note_pass_end=lambda place, ended, is_complete: None,
     )
     loader = torch.utils.data.DataLoader(torch.arange(10), batch_size=2)
-    place = Place(("train.py:1", True))
+    place = Place(("train.py:1", is_evaluation))
     return len(list(ShortenedPass(coverage, loader, iter(loader), place)))
 
 
@@ -135,8 +142,10 @@ def test_accumulation_windows_end_where_they_end_in_the_whole_pass(
     assert all(place % 4 == index % 4 for place, index in enumerate(taken))
 
 
-def test_an_epoch_that_is_only_begun_gives_one_batch() -> None:
+def test_an_epoch_that_is_only_begun_gives_one_batch_or_what_a_step_takes() -> None:
     assert batches_of_a_hurried_pass(shortens=True) == 1
+    assert batches_of_a_hurried_pass(shortens=True, is_evaluation=False) == 3
+    assert batches_of_a_hurried_pass(shortens=True, is_evaluation=False, batches_per_step=1) == 1
 
 
 @pytest.mark.parametrize("lockstep", [False, True])

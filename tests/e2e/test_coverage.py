@@ -106,6 +106,58 @@ for epoch in range(3):
             optimizer.zero_grad()
 """
 
+EVALUATION_WITHOUT_EVAL = """
+data = torch.randn(20_000, 1024)
+for begin in range(0, EPOCHS * 300, 100):
+    model(data[:100].cuda()).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+with torch.no_grad():
+    model(data.cuda())
+"""
+
+EVALUATION_BEFORE_AND_AFTER = """
+data = TensorDataset(torch.randn(2_000, 1024))
+evaluate(DataLoader(data, 2_000))
+for epoch in range(EPOCHS):
+    train(DataLoader(data, 100))
+evaluate(DataLoader(data, 2_000))
+"""
+
+EVALUATION_OF_A_LARGER_SET_AT_THE_END = """
+def embed(samples):
+    model.eval()
+    with torch.no_grad():
+        loader = DataLoader(TensorDataset(torch.randn(samples, 1024)), 100)
+        return torch.cat([model(x.cuda()) for (x,) in loader])
+
+for epoch in range(EPOCHS):
+    train(DataLoader(TensorDataset(torch.randn(2_000, 1024)), 100))
+    embed(500)
+embed(20_000)
+"""
+
+ANOTHER_TRAINING_AFTER_THE_FIRST = """
+data = TensorDataset(torch.randn(2_000, 1024))
+for width in (1024, 2048, 8192):
+    model = torch.nn.Sequential(
+        torch.nn.Linear(1024, width), torch.nn.ReLU(), torch.nn.Linear(width, 1024)
+    ).cuda()
+    optimizer = torch.optim.Adam(model.parameters())
+    for epoch in range(EPOCHS):
+        train(DataLoader(data, 100))
+"""
+
+ACCUMULATION_IN_MANY_EPOCHS = """
+data = TensorDataset(torch.randn(400, 1024))
+for epoch in range(100_000):
+    for index, (x,) in enumerate(DataLoader(data, 20)):
+        model(x.cuda()).square().mean().backward()
+        if (index + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+"""
+
 
 def parts(answer: Answered) -> dict[str, str]:
     return {each["part"]: each["detail"] for each in answer["covered"]}
@@ -143,6 +195,33 @@ def test_the_peaks_of_a_whole_training_come_out_with_few_of_its_steps(
     assert covered["steps"] <= most_steps < whole["steps"]
     assert peaks(covered) == peaks(whole)
     assert covered["not_reached"] == []
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        pytest.param(EVALUATION_WITHOUT_EVAL, id="without-eval"),
+        pytest.param(
+            EVALUATION_BEFORE_AND_AFTER, id="before-and-after", marks=pytest.mark.at_length
+        ),
+        pytest.param(
+            EVALUATION_OF_A_LARGER_SET_AT_THE_END, id="larger-set", marks=pytest.mark.at_length
+        ),
+        pytest.param(ANOTHER_TRAINING_AFTER_THE_FIRST, id="another-training"),
+    ],
+)
+def test_what_comes_after_many_steps_is_in_the_peaks(rehearse: Rehearse, loop: str) -> None:
+    options = ("--no-breakdown", "--no-retry")
+    few, many = (SETUP + loop.replace("EPOCHS", epochs) for epochs in ("3", "40"))
+    whole = rehearse(few, "--full", *options).expect(0)
+    covered = rehearse(many, *BUDGET, *options).expect(0)
+    assert peaks(covered) == peaks(whole)
+    assert "end-of-script" in parts(covered)
+
+
+def test_an_epoch_that_is_only_begun_still_makes_a_step(rehearse: Rehearse) -> None:
+    done = rehearse(SETUP + ACCUMULATION_IN_MANY_EPOCHS, "--budget", "20s", "--no-retry").expect(0)
+    assert done["stopped_by_step_limit"]
 
 
 def test_what_was_covered_is_named(rehearse: Rehearse) -> None:

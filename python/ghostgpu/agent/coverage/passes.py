@@ -111,7 +111,7 @@ class ShortenedPass:
         self._coverage.progress.begin()
         # After a failure with shortened passes, passes are whole, even if nothing new comes.
         may_end = self._coverage.shortens and not self._coverage.in_lockstep()
-        if may_end and self._coverage.progress.is_in_a_hurry and self.handed_on > 0:
+        if may_end and self._coverage.progress.is_in_a_hurry and self._has_enough_for_a_step():
             self._end(is_complete=False)
             raise StopIteration
         while True:
@@ -120,6 +120,11 @@ class ShortenedPass:
             if not self._is_cut or self._is_wanted(index, shape):
                 return self._hand_on(batch, index, shape)
             self.place.skipped += 1
+
+    def _has_enough_for_a_step(self) -> bool:
+        # Without a step, nobody would ask whether the script can be ended.
+        is_training = not self.place.is_evaluation
+        return self.handed_on >= (self._coverage.batches_per_step if is_training else 1)
 
     def _draw(self) -> tuple[Any, int]:
         is_scanning = self._is_cut and self._jumped_at is None and not self._is_needed_anyway()
@@ -328,6 +333,8 @@ class Place:
         self.line, self.is_evaluation = key
         self.sizes = BatchSizes()
         self.last_shape: Shape | None = None
+        self.longest = 0
+        """Batches of the longest pass."""
         self.skipped = 0
         self.was_ended_early = False
         self.scan_seconds = 0.0
