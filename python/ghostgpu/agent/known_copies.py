@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from .calls import put_around
-from .host_values import Call, Geometry, Shown
+from .host_values import Call
 from .known_values import KnownValues
 from .plausible import Plausible
 
@@ -87,11 +87,10 @@ class KnownCopies:
         # Parameters are not followed: most are never initialised, and all of them change.
         if type(tensor) is not self._torch.Tensor:
             return
-        content = known.content_of(tensor) if tensor.is_cuda else known.content_of_host(tensor)
-        if content is None:
+        shown = known.shown(tensor)
+        if shown is None:
             self._plausible.copied(tensor, result)
             return
-        shown = Shown(content, Geometry.of(tensor))
         known.made(result, Call(known.host, _itself, (shown,), {}))
 
     def bring_back(self, tensor: Any, result: Any) -> None:

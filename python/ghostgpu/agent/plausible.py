@@ -11,9 +11,11 @@ unknown value reads as something ordinary:
 * a whole number is 0, which is in range as a class, a token or a position;
 * a comparison is made with such numbers, and so is any other question about single elements
   (`isnan`, `isfinite`, `~`, `&`);
-* `all` is true and `any` is false: checks find nothing unusual; `equal` and `allclose` are true;
-* the number of true elements in a mask is the size assumed for selections: all, or none where no
-  finite number makes the mask true (`isnan`);
+* `all` is true and `any` is false: checks find nothing unusual; but what no finite number makes
+  true (`isnan`) is neither true of all nor of any; `equal` and `allclose` are true;
+* the number of true elements in a mask, also in one that was converted to numbers, is the size
+  assumed for selections: all, or none where no finite number makes the mask true (`isnan`);
+* what is computed from such certain values alone is certain too, also where it is zero;
 * an `assert` reads the value with which it passes;
 * checks that PyTorch's own functions make of their arguments pass (`torch.normal`: no negative
   deviation);
@@ -50,9 +52,12 @@ _WHOLE_NUMBERS = (0, 1, -1, 5, -100, 300)
 
 _TRUE = frozenset(("all", "_is_all_true", "isclose", "isreal"))
 _FALSE = frozenset(("any", "_is_any_true", "isin"))
+_OF_ALL = frozenset(("all", "any", "_is_all_true", "_is_any_true"))
+"""Questions about all elements of a mask together."""
 _COUNTS = frozenset(("sum", "count_nonzero", "nansum"))
 _PICKS = frozenset(("max", "min", "amax", "amin", "median", "mode", "getitem", "index_select"))
 """Results that are elements of what went in."""
+_MEANS = frozenset(("mean", "nanmean"))
 _OF_TWO = frozenset(("max", "min"))
 """Operators that are pointwise if they are given two tensors."""
 _TRUTHS = {"equal": True, "allclose": True}
@@ -122,6 +127,10 @@ class Plausible:
             return
         values = result if isinstance(result, self._torch.Tensor) else result[0]
         if values.is_floating_point():
+            if self._known.attempt(
+                self._note_certain, original, operator, values, arguments, options
+            ):
+                return
             if values.numel() == 1:
                 self._known.attempt(
                     self.note_single, original, operator, values, arguments, options
@@ -131,10 +140,59 @@ class Plausible:
             return
         guess = self._known.attempt(self._guess, original, operator, values, arguments, options)
         if guess is not None and not self._known.has_entry(values):
-            is_sure = values.dtype is self._torch.bool and self._known.attempt(
-                self._is_sure, original, operator, guess, arguments, options
+            is_bool = values.dtype is self._torch.bool
+            is_sure = self._known.attempt(self._are_sure, arguments) or (
+                is_bool
+                and self._known.attempt(
+                    self._is_sure, original, operator, guess, arguments, options
+                )
             )
             self._known.keep(values, None, guess, is_sure=bool(is_sure))
+
+    def _note_certain(
+        self, original: Any, operator: str, result: Any, arguments: Any, options: Any
+    ) -> bool:
+        """Note floating-point numbers that are certain, and counts; whether there are such.
+
+        `torch.isnan(x).float().mean()` is zero for any finite numbers, and zero is what an overflow
+        check of the script's own has to read.
+        """
+        known, first = self._known, arguments[0]
+        guess = known.guess_of(first) if isinstance(first, self._torch.Tensor) else None
+        if guess is None or known.has_entry(result) or not result.numel():
+            return False
+        is_sure = self._are_sure(arguments)
+        each = first.numel() // result.numel()
+        if operator in _COUNTS and known.is_mask(first):
+            number = self.count_of(first, each)
+        elif not is_sure:
+            return False
+        elif self._is_pointwise(operator, arguments):
+            with known.host.working():
+                number = original(*map(self._one, arguments), **options).item()
+        elif operator in _COUNTS:
+            number = guess * each
+        elif operator in _PICKS or operator in _MEANS:
+            number = guess
+        else:
+            return False
+        known.keep(result, None, float(number), is_sure=is_sure)
+        return True
+
+    def _is_pointwise(self, operator: str, arguments: Any) -> bool:
+        if operator in _OF_TWO:
+            return sum(isinstance(it, self._torch.Tensor) for it in arguments) == 2
+        return self._operators.is_pointwise(operator)
+
+    def _are_sure(self, arguments: Any) -> bool:
+        """Whether all tensors among a call's arguments are the same for any finite numbers."""
+        tensors = [it for it in arguments if isinstance(it, self._torch.Tensor)]
+        return bool(tensors) and all(
+            self._known.sure_guess_of(it) is not None
+            if it.is_cuda and self._known.content_of(it) is None
+            else it.numel() == 1
+            for it in tensors
+        )
 
     def note_single(
         self, original: Any, operator: str, result: Any, arguments: Any, options: Any
@@ -143,8 +201,7 @@ class Plausible:
         if self.is_zero:
             return
         tensors = [it for it in arguments if isinstance(it, self._torch.Tensor)]
-        is_of_two = operator in _OF_TWO and len(tensors) == 2
-        if not (is_of_two or self._operators.is_pointwise(operator)):
+        if not self._is_pointwise(operator, arguments):
             return
         if any(it.numel() != 1 for it in tensors) or self._known.has_entry(result):
             return
@@ -173,18 +230,22 @@ class Plausible:
     def _guess(
         self, original: Any, operator: str, result: Any, arguments: Any, options: Any
     ) -> Any:
+        first = arguments[0]
+        if operator in _OF_ALL:
+            sure = self._known.sure_guess_of(first)
+            if sure is not None:
+                return bool(sure)
         if operator in _TRUE:
             return not self._is_checking_for_invalid
         if operator in _FALSE:
             return False
-        first = arguments[0]
         if operator in _COUNTS:
-            if first.dtype is self._torch.bool:
+            if self._known.is_mask(first):
                 return self.count_of(first, first.numel() // result.numel())
             return None
-        if operator in _PICKS:
+        if operator in _PICKS and not self._is_pointwise(operator, arguments):
             return self._known.guess_of(first)
-        if self._operators.is_pointwise(operator):
+        if self._is_pointwise(operator, arguments):
             with self._known.host.working():
                 answer = original(*map(self._one, arguments), **options)
             return answer.item()
@@ -260,4 +321,5 @@ class Plausible:
             if not result.is_floating_point():
                 guess = int(guess) if result.dtype is not self._torch.bool else bool(guess)
             is_sure = self._known.sure_guess_of(source) is not None
-            self._known.keep(result, None, guess, is_sure=is_sure)
+            is_mask = self._known.is_mask(source)
+            self._known.keep(result, None, guess, is_sure=is_sure, is_mask=is_mask)
