@@ -42,6 +42,8 @@ READS = [
     ("len(x[torch.isnan(x)]), len(x[~torch.isnan(x)])", "(0, 32)", "(32, 32)"),
     ("(x == 1).sum().item(), (x.argsort(1) == 3).sum().item()", "(32, 32)", "(0, 0)"),
     ("(x != x + 1).sum().item(), (x < 0).sum().item()", "(32, 32)", "(0, 0)"),
+    ("torch.unique(x.argmax(1), return_counts=True)[1].tolist()", f"{[1] * 8}", f"{[1] * 8}"),
+    ("sum(torch.unique(x, dim=0, return_counts=True)[1].tolist())", "8", "8"),
     ("x.softmax(1)[0].tolist()", "[0.25, 0.25, 0.25, 0.25]", "[0.0, 0.0, 0.0, 0.0]"),
     ("1 / (x.max() - x.min()).item()", "4.0", "ZeroDivisionError"),
     ("(x.mean() + torch.full((), 2.0).cuda()).item()", "2.5", "0.0"),
