@@ -15,8 +15,8 @@ READS = [
     ("x.mean().item()", "0.5", "0.0"),
     ("round(math.log10(1 / x[0, 0].item()), 3)", "0.301", "ZeroDivisionError"),
     ("x.half().sum().item()", "0.5", "0.0"),
-    ("x[0].tolist()", "[0.5, 0.5, 0.5, 0.5]", "[0.0, 0.0, 0.0, 0.0]"),
-    ("x[0].cpu().tolist()", "[0.5, 0.5, 0.5, 0.5]", "[0.0, 0.0, 0.0, 0.0]"),
+    ("len(set(x.flatten().tolist())), x.cpu().sum(0).tolist() == [0.0] * 4", "*", "(1, True)"),
+    ("x.tolist() == x.cpu().tolist() == x.cpu().clone().tolist()", "True", "True"),
     ("x.argmax(1).tolist()", "[0, 0, 0, 0, 0, 0, 0, 0]", "[0, 0, 0, 0, 0, 0, 0, 0]"),
     ("torch.multinomial(x.softmax(1), 1).max().item()", "0", "0"),
     ("torch.isfinite(x).all().item()", "True", "False"),
@@ -155,6 +155,36 @@ def test_a_gradient_scaler_skips_no_step_and_keeps_its_scale(rehearse_on_card: R
         steps=0,
     )
     assert done.stdout.splitlines() == [f"{step} 65536.0" for step in (1, 2, 3)], done.stderr
+
+
+@needs_torch
+def test_numbers_copied_to_the_host_together_differ(rehearse_on_card: Rehearse) -> None:
+    done = rehearse_on_card(
+        """
+        import torch
+        x = torch.nn.Linear(4, 6).cuda()(torch.ones(300, 4).cuda()).detach()
+        host = x.cpu()
+        print(len(set(host.flatten().tolist())) > 1700, host.min() >= 0.25, host.max() <= 0.75)
+        print(torch.linalg.matrix_rank(host).item(), torch.linalg.inv(torch.cov(host.T)).shape)
+        product = (x.T @ x).cpu()
+        torch.distributions.MultivariateNormal(torch.zeros(6), product)
+        print(torch.linalg.solve(product.double(), host.T.double()).isfinite().all())
+        boxes = x[:, :4].cpu()
+        print((boxes[:, 2:] > boxes[:, :2]).all())
+        wide = torch.zeros(6, 300).t()
+        wide.copy_(x)
+        print(wide.equal(host), x.half().cpu().unique().numel() > 200, x.mean().cpu().item())
+        print(x.softmax(1).cpu().sum(1).max())
+        """
+    )
+    assert done.stdout.splitlines() == [
+        "True tensor(True) tensor(True)",
+        "6 torch.Size([6, 6])",
+        "tensor(True)",
+        "tensor(True)",
+        "True True 0.5",
+        "tensor(1.)",
+    ], done.stderr
 
 
 @needs_torch

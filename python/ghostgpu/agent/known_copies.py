@@ -102,9 +102,8 @@ class KnownCopies:
             # Through `data`: autograd would record the copy as an operation of the script.
             result.data.copy_(values)
         elif result.numel():
-            value = self._plausible.of(tensor)
-            if value and _is_filled(result):
-                result.data.fill_(value)
+            if _is_filled(result):
+                self._plausible.fill(result.data, tensor)
             self._on_unknown_read()
 
     def _listed(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,9 +115,8 @@ class KnownCopies:
             values = self._known.attempt(self._known.of, tensor)
             if values is None and tensor.numel():
                 self._on_unknown_read()
-                value = self._known.attempt(self._plausible.of, tensor)
-                if value:
-                    values = self._torch.full(tensor.shape, value, dtype=tensor.dtype, device="cpu")
+                values = self._torch.zeros(tensor.shape, dtype=tensor.dtype, device="cpu")
+                self._known.attempt(self._plausible.fill, values, tensor)
             return result if values is None else original(values)
 
         return tolist
@@ -158,7 +156,7 @@ class KnownCopies:
 
 
 def _is_filled(result: Any) -> bool:
-    """Whether a copy on the host is filled with an ordinary value instead of zeros."""
+    """Whether a copy on the host is filled with ordinary values instead of zeros."""
     size = result.nbytes
     return bool(
         size <= MAX_FILLED_PINNED_BYTES or (size <= MAX_FILLED_BYTES and not result.is_pinned())

@@ -6,6 +6,10 @@ unknown value reads as something ordinary:
 
 * a floating-point number is 0.5, but the least of several (`min`) is 0.25, so their span is not
   zero, and a result of `softmax` over n elements is 1 / n, so that probabilities add up to one;
+* several floating-point numbers that are copied to the host together differ: they lie between 0.25
+  and 0.75. Code on the host fails on equal ones: t-SNE crashes, and quantiles are not unique. Four
+  in a row rise, as the corners of a box do, and a square matrix is symmetric with a dominant
+  diagonal, so that it can be inverted and factorised;
 * a single number that is computed from single numbers is what these give, where that is positive:
   the time of a solver that adds up its steps passes;
 * a whole number is 0, which is in range as a class, a token or a position;
@@ -46,6 +50,14 @@ and scale."""
 LEAST = 0.25
 """What the minimum of several floating-point numbers reads as."""
 
+_DIFFERENT = 65_537
+"""How many different numbers there are: a prime, so that rows of any length differ."""
+
+_SEED_OF_DIFFERENT = 5
+_COORDINATES_OF_BOX = 4
+_MOST_ROWS = 1024
+"""Larger square matrices are pictures rather than matrices that somebody inverts."""
+
 _ORDINARY_NUMBERS = (0.5, -0.5, 0.0, 2.0, -1e4, 1e4)
 _WHOLE_NUMBERS = (0, 1, -1, 5, -100, 300)
 """Values that are tried for unknown numbers, to see whether a mask depends on them."""
@@ -82,6 +94,7 @@ class Plausible:
         self.share = share
         """How much of a selection is assumed to be selected."""
         self._is_checking_for_invalid = False
+        self._different: Any = None
 
     @contextlib.contextmanager
     def checking_for_invalid(self) -> Iterator[None]:
@@ -112,6 +125,38 @@ class Plausible:
         if tensor.dtype is self._torch.bool:
             return is_check and not self._is_checking_for_invalid
         return ORDINARY if tensor.is_floating_point() or tensor.is_complex() else 0
+
+    def fill(self, copy: Any, tensor: Any) -> None:
+        """Fill a copy of an unknown tensor on the host, which has zeros."""
+        value = self.of(tensor)
+        if not value:
+            return
+        is_varied = tensor.is_floating_point() and self._known.guess_of(tensor) is None
+        if not is_varied or copy.numel() == 1:
+            copy.fill_(value)
+            return
+        with self._known.host.working(is_over_soon=True):
+            self._fill_differently(copy)
+
+    def _fill_differently(self, copy: Any) -> None:
+        torch, shape = self._torch, tuple(copy.shape)
+        if self._different is None:
+            generator = torch.Generator("cpu").manual_seed(_SEED_OF_DIFFERENT)
+            drawn = torch.rand(_DIFFERENT, generator=generator, device="cpu", dtype=torch.float32)
+            self._different = drawn.mul_(1 - 2 * LEAST).add_(LEAST)
+        flat = copy.view(-1) if copy.is_contiguous() else copy.new_empty(copy.numel())
+        for start in range(0, flat.numel(), _DIFFERENT):
+            part = flat[start : start + _DIFFERENT]
+            part.copy_(self._different[: part.numel()])
+        values = flat.view(shape)
+        if shape[-1] == _COORDINATES_OF_BOX:
+            values = values.sort(-1).values
+        elif len(shape) > 1 and 1 < shape[-1] == shape[-2] <= _MOST_ROWS:
+            diagonal = values.diagonal(dim1=-2, dim2=-1) / 4 + ORDINARY
+            values = (values + values.mT) / (4 * shape[-1])
+            values.diagonal(dim1=-2, dim2=-1).copy_(diagonal)
+        if values.data_ptr() != copy.data_ptr():
+            copy.copy_(values)
 
     def truth_of(self, operator: str, answer: bool, asserted: bool | None) -> bool:
         """What a function that reads a truth value itself (`equal`) returns."""
