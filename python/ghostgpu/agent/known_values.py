@@ -33,7 +33,7 @@ MAX_FLOAT_BYTES = 16 << 20
 """The same for floating-point tensors, which are mostly activations and weights."""
 
 HELD_BYTES = 256 << 20
-"""Host memory for small contents; the oldest are forgotten first."""
+"""Host memory for contents that are kept once computed; the oldest are forgotten first."""
 
 
 @dataclass
@@ -47,6 +47,8 @@ class _Entry:
     """If the content is not known: what every element is assumed to be, or None."""
     is_sure: bool
     """Whether the guess holds whatever ordinary numbers it was computed from."""
+    is_mask: bool
+    """Whether it is a mask, possibly converted to numbers, so that its sum is a count."""
     is_unset: bool
     """Whether nothing has been written yet, so that any bytes will do."""
 
@@ -100,6 +102,13 @@ class KnownValues:
         entry = self._entry(tensor)
         return entry.guess if entry is not None and entry.is_sure else None
 
+    def is_mask(self, tensor: Any) -> bool:
+        """Whether a tensor is a mask, or one that was converted to numbers."""
+        if tensor.dtype is self._torch.bool:
+            return True
+        entry = self._entry(tensor)
+        return entry is not None and entry.is_mask
+
     def is_unset(self, tensor: Any) -> bool:
         """Whether nothing was written to a tensor's storage since it was made."""
         entry = self._entry(tensor)
@@ -131,10 +140,10 @@ class KnownValues:
         if kind is slice:
             return slice(*(self.argument(each) for each in (value.start, value.stop, value.step)))
         if isinstance(value, self._torch.Tensor):
-            content = self.content_of(value) if value.is_cuda else self.content_of_host(value)
-            if content is None:
+            shown = self.shown(value)
+            if shown is None:
                 raise NotKnown
-            return Shown(content, Geometry.of(value))
+            return shown
         if kind is self._torch.device:
             return self._torch.device("cpu")
         if kind is self._torch.Generator:
@@ -156,25 +165,30 @@ class KnownValues:
         """An argument of which only shape and dtype matter."""
         return Blank(tensor.dtype, tuple(tensor.size()))
 
-    def content_of_host(self, tensor: Any) -> Content | None:
-        """The current content of a CPU tensor's storage; None if it cannot be followed."""
+    def shown(self, tensor: Any) -> Shown | None:
+        """What a tensor on the card or on the host shows now; None if it is not known."""
+        if not tensor.is_cuda:
+            return self._shown_on_host(tensor)
+        content = self.content_of(tensor)
+        return None if content is None else Shown(content, Geometry.of(tensor))
+
+    def _shown_on_host(self, tensor: Any) -> Shown | None:
         storage = tensor.untyped_storage()
         size_bytes = storage.nbytes()
         if tensor.device.type != "cpu" or tensor.dtype not in self.held or not size_bytes:
             return None
         if type(tensor) is not self._torch.Tensor or tensor.requires_grad:
             return None
+        if size_bytes > SMALL_BYTES and (tensor.nbytes <= SMALL_BYTES or not storage.resizable()):
+            # PyTorch does not count writes to memory of numpy or of another process, such as a
+            # loader's worker, so that is copied at once. Only the part that is shown: a batch may
+            # be a slice of a whole dataset.
+            return self._copied(tensor) if self.can_hold(tensor) else None
         if size_bytes > MAX_BYTES:
             return None
         whole = self._torch.empty(0, dtype=self._torch.uint8, device="cpu").set_(storage)
         if size_bytes <= SMALL_BYTES:
-            copy = self.host.blank(size_bytes)
-            copy.copy_(whole)
-            content = Content(self.host, size_bytes, lambda: copy)
-            content.bytes()
-            return content
-        if not storage.resizable():
-            return None  # memory of numpy or another process, whose writes are not counted
+            return Shown(self._copied(whole).content, Geometry.of(tensor))
         version = _version(tensor)
 
         def make() -> Any:
@@ -184,7 +198,16 @@ class KnownValues:
             copy.copy_(whole)
             return copy
 
-        return Content(self.host, size_bytes, make)
+        return Shown(Content(self.host, size_bytes, make), Geometry.of(tensor))
+
+    def _copied(self, tensor: Any) -> Shown:
+        """A copy of a CPU tensor, without what else its storage holds."""
+        copy = self.host.blank(tensor.nbytes)
+        part = copy.view(tensor.dtype).view(tensor.size())
+        part.copy_(tensor)
+        content = Content(self.host, tensor.nbytes, lambda: copy, is_copy=True)
+        content.bytes()
+        return Shown(content, Geometry.of(part))
 
     def made(self, results: Any, call: Call) -> None:
         """`results` were just made on the card by this call."""
@@ -219,6 +242,7 @@ class KnownValues:
         guess: Any = None,
         *,
         is_sure: bool = False,
+        is_mask: bool = False,
         is_unset: bool = False,
     ) -> None:
         """Remember what the storage of `tensor` holds from now on."""
@@ -235,7 +259,9 @@ class KnownValues:
         self._entries.pop(key, None)
         reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
         version = _version(tensor)
-        self._entries[key] = _Entry(reference, version, content, guess, is_sure, is_unset)
+        self._entries[key] = _Entry(
+            *(reference, version, content, guess, is_sure, is_mask, is_unset)
+        )
         if len(self._entries) >= self._next_purge or self.host.held_bytes > HELD_BYTES:
             self._purge()
 
