@@ -335,6 +335,33 @@ class DepthDrawn(Model):
         return x
 
 
+class DrawnNoise(Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(0)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.body(x + torch.randn(x.shape, generator=self.generator))
+
+
+GENERATOR = random.Random(0)
+
+
+class DepthDrawnOutside(DepthDrawn):
+    """Its generator is not even an attribute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.body(self.dropout(x))
+        for layer in self.layers:
+            if not self.training or GENERATOR.random() < 0.5:
+                x = x + layer(x)
+        return x
+
+
 class Autoencoder(nn.Module):
     """Draws in evaluation, too."""
 
@@ -451,7 +478,9 @@ REFUSED: list[tuple[type[nn.Module], str]] = [
     (Normalising, "gradients depend on which samples"),
     (Hooked, "gradients depend on which samples"),
     (Standardised, "depend on the other samples"),
-    (DepthDrawn, "a generator of its own"),
+    (DepthDrawn, "draws from generator, a generator of its own"),
+    (DrawnNoise, "draws from generator, a generator of its own"),
+    (DepthDrawnOutside, "computed again from the same state"),
     (Autoencoder, "draws random numbers in eval"),
     (WithPrompt, "neither among its arguments nor among its parameters"),
     (Centred, "keeps center of the batch"),
@@ -483,7 +512,7 @@ def test_what_forward_does_not_show_is_refused_before_the_first_step(
     assert all(each.grad is None for each in model.parameters())
 
 
-@pytest.mark.parametrize("make", [Queueing, Quantising, Centred, Remembering])
+@pytest.mark.parametrize("make", [Queueing, Quantising, Centred, Remembering, DrawnNoise])
 def test_a_model_that_cannot_be_cut_trains_as_it_is_unless_memory_runs_out(
     make: type[nn.Module],
 ) -> None:

@@ -1,6 +1,6 @@
 # Modules and gradients are reached by index and name, which torch's types do not know.
 # ruff: noqa: E501
-# mypy: disable-error-code="arg-type,assignment,attr-defined,call-overload,index,misc,name-defined,no-any-return,no-untyped-call,operator,union-attr"
+# mypy: disable-error-code="arg-type,assignment,attr-defined,call-overload,index,misc,name-defined,no-any-return,no-untyped-call,operator,union-attr,untyped-decorator"
 """What scripts do between backward, step and evaluation: a trick is exact for it, or refuses it."""
 
 from __future__ import annotations

@@ -126,13 +126,15 @@ class Trial:
                 )
         if (versions(self._parameters), contents(self._parameters, reads)) != before:
             # There is no copy of them: they may be most of what is in memory.
-            refused = self._refused("it changes its own parameters while it runs")
-            raise LeftTraces(refused.reason, refused.alternative)
+            raise self._left_traces("it changes its own parameters while it runs")
         if any(one is not other for one, other in zip(model.module.parameters(), self._parameters)):
             raise self._refused("it replaces its own parameters while it runs")
         container = self._state.changed_container()
         if container is not None:
             raise self._refused(f"it changes {container}, where chunks would change it repeatedly")
+        generator = self._state.moved_generator()
+        if generator is not None:
+            raise self._refused(f"it draws from {generator}, a generator of its own")
         hidden = self._state.buffers.written_unseen(reads)
         if hidden is not None:
             raise self._refused(f"it writes to the data of its buffer {hidden}")
@@ -161,7 +163,7 @@ class Trial:
             torch.clear_autocast_cache()
         self._require_own_leaves(graph, starts)
         if graph.is_held():
-            raise self._refused(
+            raise self._left_traces(
                 "its forward pass leaves a tensor with a graph behind outside of its results "
                 "(in a list, a cache, a hook), which the script may use in its loss"
             )
@@ -261,8 +263,7 @@ class Trial:
             rows = [each.reshape(1) if each.dim() == 0 else each for each in (before, after)]
             if before.numel() and rows_differ(rows[0], rows[1:], self._tolerance(before)):
                 raise self._refused(
-                    f"{path} is another when it is computed again from the same state: it draws "
-                    "from a generator of its own"
+                    f"{path} is another when it is computed again from the same state"
                 )
 
     def _run(self, begin: int, end: int) -> tuple[Nested, list[Any], dict[str, Any]]:
@@ -438,6 +439,10 @@ class Trial:
         if tensor.dtype == torch.float64:
             return 1e-8
         return 1e-2 if tensor.is_cuda else 1e-4  # TF32
+
+    def _left_traces(self, reason: str) -> LeftTraces:
+        refused = self._refused(reason)
+        return LeftTraces(refused.reason, refused.alternative)
 
     def _refused(self, reason: str) -> Refused:
         return Refused(f"{self._model.name} cannot be run in chunks: {reason}.", ALTERNATIVE)

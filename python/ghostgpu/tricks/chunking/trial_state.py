@@ -5,13 +5,16 @@ from __future__ import annotations
 import collections
 import contextlib
 import copy
+import random
 from collections.abc import Iterator
 from typing import Any, Callable, Optional
 
+import torch
 from torch import nn
 
 from .attributes import PlainAttributes
 from .findings import Model
+from .nested import holds_tensors
 from .surroundings import Buffers, RandomState
 
 _CONTAINERS = (list, dict, set, collections.deque)
@@ -25,20 +28,40 @@ class TrialState:
         self.buffers = Buffers(model.module, None)
         self.attributes = PlainAttributes(model.module)
         self._parameters = [(module, dict(module._parameters)) for module in model.module.modules()]
-        self._containers = [
-            (f"{path}.{name}" if path else name, value, copy.copy(value))
+        own = [
+            (f"{path}.{name}" if path else name, value)
             for path, module in model.module.named_modules()
             for name, value in vars(module).items()
-            if type(value) in _CONTAINERS and name not in _OF_EVERY_MODULE
+            if name not in _OF_EVERY_MODULE
+        ]
+        self._containers = [
+            (path, value, copy.copy(value)) for path, value in own if type(value) in _CONTAINERS
+        ]
+        self._generators = [
+            (path, value, state)
+            for path, value in own
+            for state in [_state_of(value)]
+            if state is not None
         ]
 
     def changed_container(self) -> Optional[str]:
-        """A list or the like that a run has changed; a dictionary may be a cache that it fills."""
+        """A list or the like that a run has changed, and that holds tensors.
+
+        A dictionary may be a cache that it fills; lists of numbers are notes.
+        """
         for path, container, before in self._containers:
             if isinstance(container, dict):
-                if any(container.get(key) is not value for key, value in before.items()):
-                    return path
-            elif not _holds_the_same(container, before):
+                has_changed = any(container.get(key) is not each for key, each in before.items())
+            else:
+                has_changed = not _holds_the_same(container, before)
+            if has_changed and holds_tensors([*_held(container), *_held(before)]):
+                return path
+        return None
+
+    def moved_generator(self) -> Optional[str]:
+        """A generator of the model's own that a run has drawn from."""
+        for path, generator, before in self._generators:
+            if repr(_state_of(generator)) != repr(before):
                 return path
         return None
 
@@ -50,6 +73,8 @@ class TrialState:
                 module._parameters.update(parameters)
         for _, container, before in self._containers:
             _refill(container, before)
+        for _, generator, state in self._generators:
+            _set_state(generator, state)
         self.buffers.restore()
         self.attributes.restore()
         self.random.restore()
@@ -81,8 +106,33 @@ def _refill(container: Any, before: Any) -> None:
 def _holds_the_same(container: Any, before: Any) -> bool:
     if isinstance(container, set):
         return bool(container == before)
-    held = [list(each.values() if isinstance(each, dict) else each) for each in (container, before)]
+    held = [_held(each) for each in (container, before)]
     return len(held[0]) == len(held[1]) and all(one is other for one, other in zip(*held))
+
+
+def _held(container: Any) -> list[Any]:
+    return list(container.values() if isinstance(container, dict) else container)
+
+
+def _state_of(value: Any) -> Any:
+    """What a generator of PyTorch, Python or NumPy would draw next; None for anything else."""
+    if isinstance(value, torch.Generator):
+        return value.get_state().tolist()
+    if isinstance(value, random.Random):
+        return value.getstate()
+    kind = type(value)
+    if kind.__module__.startswith("numpy.random") and hasattr(value, "bit_generator"):
+        return value.bit_generator.state
+    return None
+
+
+def _set_state(generator: Any, state: Any) -> None:
+    if isinstance(generator, torch.Generator):
+        generator.set_state(torch.tensor(state, dtype=torch.uint8))
+    elif isinstance(generator, random.Random):
+        generator.setstate(state)
+    else:
+        generator.bit_generator.state = state
 
 
 @contextlib.contextmanager
