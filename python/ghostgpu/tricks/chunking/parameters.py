@@ -95,6 +95,19 @@ def versions(parameters: list[nn.Parameter]) -> list[int]:
     return [0 if each.is_inference() else each._version for each in parameters]
 
 
+def contents(parameters: list[nn.Parameter], reads: bool) -> list[str]:
+    """Changes when one of these is written to through its `data`, which `versions` do not see.
+
+    `reads`: whether there are values; a rehearsal only takes the memory.
+    """
+    by_kind: dict[Any, list[torch.Tensor]] = {}
+    for each in parameters:
+        if each.is_floating_point() and each.numel():
+            by_kind.setdefault((each.device, each.dtype), []).append(each.detach())
+    norms = [torch.stack(torch._foreach_norm(group)) for group in by_kind.values()]
+    return [value.hex() for each in norms if reads for value in each.tolist()]
+
+
 def taken_gradients(stand_ins: list[nn.Parameter]) -> list[torch.Tensor | None]:
     """The sums, which the stand-ins then no longer hold."""
     taken = [each.grad for each in stand_ins]
