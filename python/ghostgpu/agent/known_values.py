@@ -32,6 +32,10 @@ MAX_BYTES = 64 << 20
 MAX_FLOAT_BYTES = 16 << 20
 """The same for floating-point tensors, which are mostly activations and weights."""
 
+MAX_PICKLE_BYTES = 1 << 30
+"""The same for lists of bytes: those are pickles, which ranks send to each other. Only what is read
+of them is ever copied."""
+
 HELD_BYTES = 256 << 20
 """Host memory for contents that are kept once computed; the oldest are forgotten first."""
 
@@ -128,9 +132,16 @@ class KnownValues:
 
     def can_hold(self, tensor: Any) -> bool:
         """Whether a dense tensor has a dtype and a size whose values are followed."""
-        kind = tensor.dtype
-        limit = MAX_BYTES if kind in self.kinds else MAX_FLOAT_BYTES
-        return kind in self.held and 0 < tensor.nbytes <= limit
+        return tensor.dtype in self.held and 0 < tensor.nbytes <= self._most_bytes(tensor)
+
+    def is_pickle(self, tensor: Any) -> bool:
+        """Whether a tensor may be the pickle of an object, which must arrive as a whole."""
+        return bool(tensor.dtype == self._torch.uint8 and tensor.dim() == 1)
+
+    def _most_bytes(self, tensor: Any) -> int:
+        if self.is_pickle(tensor):
+            return MAX_PICKLE_BYTES
+        return MAX_BYTES if tensor.dtype in self.kinds else MAX_FLOAT_BYTES
 
     def argument(self, value: Any) -> Any:
         """An argument of a call in a form that can be kept; raises `NotKnown` if it has none."""
@@ -179,12 +190,14 @@ class KnownValues:
             return None
         if type(tensor) is not self._torch.Tensor or tensor.requires_grad:
             return None
-        if size_bytes > SMALL_BYTES and (tensor.nbytes <= SMALL_BYTES or not storage.resizable()):
+        is_large_pickle = tensor.nbytes > MAX_BYTES and self.is_pickle(tensor)
+        is_uncounted = tensor.nbytes <= SMALL_BYTES or not storage.resizable()
+        if size_bytes > SMALL_BYTES and is_uncounted and not is_large_pickle:
             # PyTorch does not count writes to memory of numpy or of another process, such as a
             # loader's worker, so that is copied at once. Only the part that is shown: a batch may
             # be a slice of a whole dataset.
             return self._copied(tensor) if self.can_hold(tensor) else None
-        if size_bytes > MAX_BYTES:
+        if size_bytes > max(MAX_BYTES, self._most_bytes(tensor)):
             return None
         whole = self._torch.empty(0, dtype=self._torch.uint8, device="cpu").set_(storage)
         if size_bytes <= SMALL_BYTES:
@@ -231,7 +244,7 @@ class KnownValues:
             return
         # The storage may be larger: kernels that learn a result's length late allocate the maximum.
         size_bytes = result.untyped_storage().nbytes()
-        if size_bytes <= MAX_BYTES:
+        if size_bytes <= max(MAX_BYTES, self._most_bytes(result)):
             geometries = {place: Geometry.of(part) for place, part in parts.items()}
             self.keep(result, call.content(geometries, size_bytes))
 
