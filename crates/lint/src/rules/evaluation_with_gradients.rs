@@ -45,8 +45,9 @@ with torch.no_grad():
 When gradients are needed in evaluation mode: adversarial examples, saliency, optimizing an input.
 Not reported: code that differentiates, enables gradients on an input or passes the outputs on with
 their graph; a function that the file only calls under `no_grad`; a method that only other files
-call; a model that is frozen or certainly on the CPU; a single run next to an export; and code with
-the `volatile=True` of PyTorch before 0.4.
+call; a run with gradients that a condition chooses instead of one without; a model that is frozen or
+certainly on the CPU; a single run next to an export; and code with the `volatile=True` of PyTorch before
+0.4.
 ",
     check,
 };
@@ -77,6 +78,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || switches_off_elsewhere(facts, unit)
             || is_a_trial_for_an_export(facts, call)
             || is_a_way_out(facts, call)
+            || is_the_other_choice(facts, call, model)
             || facts.is_surely_on_host(unit, model)
             || is_dropped_at_once(facts, call)
             || is_frozen_script(facts, unit, model)
@@ -121,11 +123,16 @@ fn is_handed_on(facts: &Facts<'_>, unit: UnitId) -> bool {
     }
     let name = facts.structure.units[unit].name;
     facts.structure.calls.iter().any(|call| {
-        given(call.node).any(|each| match each {
-            Expr::Name(given) => given.id.as_str() == name,
-            Expr::Attribute(given) => given.attr.as_str() == name,
-            _ => false,
-        })
+        // A web page runs it as it is.
+        let is_of_a_page = facts
+            .callee(call.node)
+            .is_some_and(|name| name.starts_with("gradio."));
+        !is_of_a_page
+            && given(call.node).any(|each| match each {
+                Expr::Name(given) => given.id.as_str() == name,
+                Expr::Attribute(given) => given.attr.as_str() == name,
+                _ => false,
+            })
     })
 }
 
@@ -243,6 +250,16 @@ fn is_frozen_script(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
                     "torch.jit.freeze" | "torch.jit.optimize_for_inference"
                 ) || name.contains(".quantization.")))
         })
+}
+
+/// Whether the same model runs without gradients in the other branch of an `if`: the caller decides.
+fn is_the_other_choice(facts: &Facts<'_>, call: &Call<'_>, model: &str) -> bool {
+    let unit = facts.structure.unit_of(call.place.block);
+    facts.calls_in_unit(unit).any(|other| {
+        facts.called_module(other.node) == Some(model)
+            && facts.gradients_at(other.node).is_no()
+            && facts.are_exclusive(other.place.block, call.place.block)
+    })
 }
 
 /// Whether a call is in an `except`: it is retried with a graph, because it failed without.
