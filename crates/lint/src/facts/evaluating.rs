@@ -241,6 +241,7 @@ impl<'a> Facts<'a> {
             self.imports
                 .names()
                 .any(|name| name == "torch.autograd.Variable")
+                || self.source.text().contains(".data[0]")
         };
         self.calls_in_unit(unit).any(|call| {
             call.node.arguments.find_keyword("volatile").is_some()

@@ -141,6 +141,15 @@ pub fn initial_of(optimizer: &str) -> Option<char> {
     }
 }
 
+/// The letters of the last word of an optimizer's name, if it has two or three capital ones: `QG` of
+/// `optimizer_QG`.
+pub fn letters_of(optimizer: &str) -> Option<&str> {
+    let last = last_name(optimizer).rsplit('_').next()?;
+    let is_so =
+        matches!(last.len(), 2 | 3) && last.chars().all(|letter| letter.is_ascii_uppercase());
+    is_so.then_some(last)
+}
+
 /// Whether a model of unknown origin is, by its name, a copy that others learn from and nobody trains:
 /// the target network of Q-learning.
 pub fn sounds_like_target_network(path: &str) -> bool {

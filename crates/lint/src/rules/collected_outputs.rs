@@ -117,6 +117,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let container = kept.container;
         if value.graph.is_yes() && facts.gradients_at(call).is_yes() {
             if facts.ends_in_backward(unit, container)
+                || is_a_part_of_a_model(facts, unit) && facts.escapes(unit, container)
                 || !trains
                     && !evaluates
                     && (facts.escapes(unit, container)
@@ -393,6 +394,13 @@ fn ends_the_loop(facts: &Facts<'_>, test: &Expr) -> bool {
         matches!(statement, Stmt::If(node)
             if std::ptr::eq(&*node.test, test)
                 && matches!(node.body.last(), Some(Stmt::Break(_) | Stmt::Return(_) | Stmt::Raise(_))))
+    })
+}
+
+/// Whether a unit is a method of a module, whose callers backpropagate what it returns.
+fn is_a_part_of_a_model(facts: &Facts<'_>, unit: UnitId) -> bool {
+    facts.structure.units[unit].class.is_some_and(|class| {
+        facts.structure.classes[class].method("forward").is_some() && !facts.is_batch_hook(unit)
     })
 }
 

@@ -3,7 +3,7 @@
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
 use crate::facts::paths::is_part_of;
-use crate::facts::roles::{initial_of, is_named_after};
+use crate::facts::roles::{initial_of, is_named_after, letters_of};
 use crate::facts::structure::{Call, UnitId};
 use crate::facts::{Facts, each_expression};
 use crate::finding::{Fix, Severity};
@@ -341,6 +341,16 @@ fn models_within<'a>(
             {
                 models.push(model);
             }
+        }
+        // `opt_QG` of `Q` and `G`
+        for letter in letters_of(optimizer).unwrap_or_default().chars() {
+            let mut called =
+                (facts.calls_in_unit(unit)).filter_map(|call| facts.called_module(call.node));
+            models.extend(called.find(|model| {
+                last_name(model).len() == 1
+                    && last_name(model).starts_with(letter)
+                    && !models.contains(model)
+            }));
         }
         // `opt_e` of the only model here whose name begins with an e.
         if models.is_empty()

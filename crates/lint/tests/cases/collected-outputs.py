@@ -445,3 +445,24 @@ with torch.no_grad():
         indices = output["indices"]
         codes.append(indices)
 torch.save(torch.cat(codes), "codes.pt")
+
+# case: a model decodes step by step
+import torch
+from torch import nn
+
+class Decoder(nn.Module):
+    def decode(self, embedded):
+        sentences = torch.zeros(20, 8, 1000, device="cuda")
+        state = torch.zeros(8, 64, device="cuda")
+        for index in range(20):
+            state = self.cell(embedded[:, index], state)
+            logits = self.projector(state)
+            sentences[index] = logits
+        return sentences
+
+    def forward(self, tokens):
+        return self.decode(self.embedding(tokens))
+
+model = Decoder().cuda()
+model.eval()
+print(model.decode(embedded).shape)

@@ -215,3 +215,18 @@ for x, y in loader:
     feat_opt.zero_grad()
     loss.backward()
     feat_opt.step()
+
+# case: an optimizer is named after both models
+import torch
+
+def train(G, Q, D, loader, optimizers, criterion):
+    optimizer_D, optimizer_QG = optimizers
+    for z, c in loader:
+        loss = D(G(z)).mean()  # <- found
+        optimizer_D.zero_grad()
+        loss.backward()
+        optimizer_D.step()
+        loss = criterion(Q(G(z)), c)
+        optimizer_QG.zero_grad()
+        loss.backward()
+        optimizer_QG.step()

@@ -446,6 +446,19 @@ impl<'a> Reader<'_, 'a> {
                 },
             );
         }
+        // A tensor stays where it is, and has the graph of what is written into it.
+        if held.is_tensor()
+            && value.is_tensor()
+            && let Some(path) = path(self.text, container)
+        {
+            self.set(
+                path,
+                Value {
+                    graph: held.graph.or(value.graph),
+                    ..held
+                },
+            );
+        }
     }
 }
 
