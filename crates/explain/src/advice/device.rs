@@ -37,12 +37,16 @@ impl<'a> Setup<'a> {
             Purpose::Inference => "script.py",
             _ => "train.py",
         };
-        let wording = finding.wording.unwrap_or_default();
         let release = log.environment.torch.as_deref().map(release_number);
         let is_hip = finding.kind == Kind::HipAllocator || log.environment.is_rocm;
         // The old message layout ended with 2.0; expandable segments came with 2.1.
-        let is_old = wording.ends_with("2.0") || wording.ends_with("1.3");
-        let is_ancient = wording == "PyTorch 1.0 to 1.3" || wording == "PyTorch 1.4 to 2.0";
+        let is_old = finding
+            .wording
+            .is_some_and(|wording| wording.is_before((2, 1)));
+        let is_ancient = is_old
+            && finding
+                .wording
+                .is_some_and(|wording| wording.first < (1, 8));
         let (variable, visible, backend) = match finding.kind {
             _ if is_hip => ("PYTORCH_HIP_ALLOC_CONF", "HIP_VISIBLE_DEVICES", "cuda"),
             Kind::NpuAllocator => ("PYTORCH_NPU_ALLOC_CONF", "ASCEND_RT_VISIBLE_DEVICES", "npu"),

@@ -4,6 +4,7 @@ use super::{Family, Message, amount, pattern, range};
 use crate::finding::{FigureValue, Figures};
 use crate::kind::Kind;
 use crate::window::Window;
+use crate::wording::Wording;
 
 pub const FAMILY: Family = Family {
     needles: &["MPS backend out of", "MPS allocated"],
@@ -32,8 +33,8 @@ fn read(window: &Window) -> Vec<Message> {
         messages.push(Message {
             figures,
             wording: Some(match found[0].contains("iB") {
-                true => "PyTorch 2.8 or newer",
-                false => "PyTorch 1.12 to 2.7",
+                true => Wording::since((2, 8)),
+                false => Wording::until((1, 12), (2, 7)),
             }),
             ..Message::new(Kind::MpsAllocator, start, end)
         });

@@ -7,6 +7,7 @@ use super::{Family, Message, amount, is_source_code, number, pattern, range};
 use crate::finding::{FREE_BELOW_ZERO, FigureValue, Figures, ProcessUse};
 use crate::kind::Kind;
 use crate::window::Window;
+use crate::wording::Wording;
 
 pub const FAMILY: Family = Family {
     needles: &[
@@ -187,31 +188,31 @@ fn hint_end(tail: &str) -> Option<usize> {
 }
 
 /// The releases that use this wording.
-fn wording(tail: &str, kind: Kind) -> Option<&'static str> {
+fn wording(tail: &str, kind: Kind) -> Option<Wording> {
     if kind == Kind::XpuAllocator {
         return Some(
             match (tail.contains("triedtoallocate"), tail.contains("isfree")) {
-                (false, _) => "PyTorch 2.3 to 2.4",
-                (true, false) => "PyTorch 2.5 to 2.9",
-                (true, true) => "PyTorch 2.10 or newer",
+                (false, _) => Wording::until((2, 3), (2, 4)),
+                (true, false) => Wording::until((2, 5), (2, 9)),
+                (true, true) => Wording::since((2, 10)),
             },
         );
     }
     let is_long = tail.contains("totalcapacity;");
     Some(match () {
-        () if tail.contains("preemptivelyrejected") => "PyTorch 2.12 or newer",
-        () if is_long && tail.contains("cached)") => "PyTorch 1.0 to 1.3",
-        () if is_long && tail.contains("max_split_size_mb") => "PyTorch 1.10 to 2.0",
-        () if is_long && tail.contains("allowed;") => "PyTorch 1.8 to 2.0",
-        () if is_long => "PyTorch 1.4 to 2.0",
-        () if tail.contains("capacty") => "PyTorch 2.1",
+        () if tail.contains("preemptivelyrejected") => Wording::since((2, 12)),
+        () if is_long && tail.contains("cached)") => Wording::until((1, 0), (1, 3)),
+        () if is_long && tail.contains("max_split_size_mb") => Wording::until((1, 10), (2, 0)),
+        () if is_long && tail.contains("allowed;") => Wording::until((1, 8), (2, 0)),
+        () if is_long => Wording::until((1, 4), (2, 0)),
+        () if tail.contains("capacty") => Wording::only((2, 1)),
         () if tail.contains("expandable-segmentreserve") || tail.contains("mempoolreturned") => {
-            "PyTorch 2.15"
+            Wording::only((2, 15))
         }
-        () if tail.contains("pytorch_alloc_conf") => "PyTorch 2.10",
-        () if tail.contains("docs.pytorch.org") => "PyTorch 2.11 or newer",
-        () if tail.contains("privatepools") => "PyTorch 2.4 or newer",
-        () if tail.contains("totalcapacityof") => "PyTorch 2.2 or newer",
+        () if tail.contains("pytorch_alloc_conf") => Wording::only((2, 10)),
+        () if tail.contains("docs.pytorch.org") => Wording::since((2, 11)),
+        () if tail.contains("privatepools") => Wording::since((2, 4)),
+        () if tail.contains("totalcapacityof") => Wording::since((2, 2)),
         () => return None,
     })
 }
