@@ -14,7 +14,7 @@ pub const FAMILY: Family = Family {
 // ComfyUI prints only the first words.
 pattern!(
     HEAD,
-    r"(?:OutOfMemoryError:)?Allocationondevice(\d+)wouldexceedallowedmemory|OutOfMemoryError:Allocationondevice|ExceptionMessage:Allocationondevice"
+    r"(?:OutOfMemoryError:)?Allocationondevice(\d+)wouldexceedallowedmemory|OutOfMemoryError:Allocationondevice|ExceptionMessage:Allocationondevice|!!!Exceptionduringprocessing!!!Allocationondevice|(?m:^Allocationondevice\d*(?:Thiserrormeans|$))"
 );
 pattern!(ALLOCATED, r"Currentlyallocated:({A})");
 pattern!(REQUESTED, r"Requested:({A})");

@@ -154,7 +154,7 @@ macro_rules! cased_pattern {
 pub(crate) use cased_pattern;
 
 /// An amount in squeezed text.
-pub(crate) const AMOUNT: &str = r"[0-9][0-9.,]*(?:bytes|byte|[kKMGTP]i?B|B)";
+pub(crate) const AMOUNT: &str = r"[0-9][0-9.,]*(?:bytes|byte|字节|[kKMGTP]i?B|B)";
 
 /// The amount in a group of a match.
 pub(crate) fn amount(found: &regex::Captures, group: usize) -> Option<Amount> {

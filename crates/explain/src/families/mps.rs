@@ -7,7 +7,7 @@ use crate::window::Window;
 use crate::wording::Wording;
 
 pub const FAMILY: Family = Family {
-    needles: &["MPS backend out of", "MPS allocated"],
+    needles: &["MPS backend out of", "MPS allocated", "nvalid buffer size"],
     read,
 };
 
@@ -15,6 +15,8 @@ pattern!(
     HEAD,
     r"MPSbackendoutofmemory\(MPSallocated:({A})(?:,otherallocations:({A}))?(?:,maxallowed:({A}))?\)\.?(?:Triedtoallocate({A})on(\w+)pool)?"
 );
+// A single buffer that Metal refuses, whatever else is in use.
+pattern!(BUFFER, r"Invalidbuffersize:({A})");
 
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
@@ -38,6 +40,12 @@ fn read(window: &Window) -> Vec<Message> {
             }),
             ..Message::new(Kind::MpsAllocator, start, end)
         });
+    }
+    for found in BUFFER.printed(text) {
+        let (start, end) = range(&found);
+        let mut message = Message::new(Kind::MpsAllocator, start, end);
+        message.figures.requested = amount(&found, 1);
+        messages.push(message);
     }
     messages
 }

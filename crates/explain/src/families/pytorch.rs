@@ -21,29 +21,50 @@ pub const FAMILY: Family = Family {
         "reserved by PyTorch",
         "PreemptivelyRejected",
         "preemptively rejected",
+        "CUDA内存不足",
+        "CUDA 内存不足",
+        "CUDA显存不足",
+        "尝试分配",
+        "试图分配",
     ],
     read,
 };
 
 pattern!(
     HEAD,
-    r"(?:(CUDA|HIP|XPU|NPU)outof(?:the)?memory[.,:;!]?)?(?:Triedtoallocate({A}|morethan1EBmemory)|Allocationwaspreemptivelyrejected|,?pleaseuseempty_cache)|(CUDA|HIP|XPU|NPU)outofmemory"
+    r"(?:(CUDA|HIP|XPU|NPU|MUSA|MLU)outof(?:the)?memory[.,:;!]?|(CUDA)(?:显存|内存)不足[。.,，:：]?)?(?:Triedtoallocate({A}|morethan1EBmemory)|(?:尝试|试图)分配({A})|Allocationwaspreemptivelyrejected|,?pleaseuseempty_cache)|(CUDA|HIP|XPU|NPU|MUSA|MLU)outofmemory"
 );
-pattern!(GPU, r"[GN]PU(\d{1,4})(?:;|hasatotal)");
-pattern!(TOTAL, r"({A})totalcapacity|totalcapaci?tyof({A})");
-pattern!(FREE, r";({A})free|ofwhich({A})isfree");
+// The message as browsers translate it stands beside its own words.
+pattern!(
+    GPU,
+    r"(?:GPU|NPU|MLU|MUSA)(\d{1,4})(?:;|hasatotal|的总容量)"
+);
+pattern!(
+    TOTAL,
+    r"({A})totalcapacity|totalcapaci?tyof({A})|({A})(?:的)?总容量|总容量为?({A})"
+);
+pattern!(
+    FREE,
+    r";({A})free|ofwhich({A})isfree|({A})(?:可用|空闲)|(?:可用|空闲)(?:内存|显存)?为?({A})"
+);
 pattern!(ALLOWED, r"({A})allowed;");
 pattern!(
     ALLOCATED,
-    r";({A})alreadyallocated|allocatedmemory({A})isallocatedbyPyTorch"
+    r";({A})alreadyallocated|allocatedmemory({A})isallocatedbyPyTorch|(?:已经?|PyTorch)分配了?({A})|({A})已经?分配"
 );
-pattern!(RESERVED, r"({A})reservedintotal");
+pattern!(
+    RESERVED,
+    r"({A})reservedintotal|PyTorch(?:总共|一共|共)?(?:预留|保留)(?:了)?({A})"
+);
 pattern!(
     CACHED,
-    r"({A})cached\)?|({A})isreservedbyPyTorch(?:butunallocated\.?)?"
+    r"({A})cached\)?|({A})isreservedbyPyTorch(?:butunallocated\.?)?|保留但未分配的?(?:内存|显存)?为?({A})|({A})[^0-9;,]{0,12}保留但未分配"
 );
 pattern!(PRIVATE, r"with({A})allocatedinprivatepools");
-pattern!(THIS_PROCESS, r"thisprocesshas({A})memoryinuse");
+pattern!(
+    THIS_PROCESS,
+    r"thisprocesshas({A})memoryinuse|[此该]进程(?:已使用|正在使用|使用|占用|有)了?({A})"
+);
 pattern!(PROCESS, r"Process(\d{1,10})has({A})memoryinuse");
 pattern!(REQUESTED, r"Requestedsize:({A}|\d+)");
 
@@ -85,10 +106,13 @@ fn message(
     start: usize,
     head_end: usize,
 ) -> Option<Message> {
-    let backend = head.get(1).or(head.get(3)).map(|backend| backend.as_str());
-    let request = head.get(2).map(|request| request.as_str());
+    let backend = [1, 2, 5].into_iter().find_map(|group| head.get(group));
+    let backend = backend.map(|backend| backend.as_str());
+    let request = head.get(3).or(head.get(4));
+    let request = request.map(|request| request.as_str());
     let mut end = head_end;
-    let figures = figures(tail, amount(head, 2), &mut |piece_end| {
+    let requested = amount(head, 3).or_else(|| amount(head, 4));
+    let figures = figures(tail, requested, &mut |piece_end| {
         end = end.max(start + piece_end);
     });
     // "If you encounter CUDA out of memory, try …" is advice, not a failure.
@@ -108,6 +132,7 @@ fn message(
         Some("HIP") => Kind::HipAllocator,
         Some("XPU") => Kind::XpuAllocator,
         Some("NPU") => Kind::NpuAllocator,
+        Some("MUSA" | "MLU") => Kind::OtherCardAllocator,
         _ if tail.contains("preemptivelyrejected") => Kind::CudaRejected,
         _ if is_bare => Kind::CudaAllocatorBare,
         _ => Kind::CudaAllocator,
@@ -130,7 +155,7 @@ fn figures(
     let mut either = |pattern: &super::Pattern| {
         let found = pattern.captures(tail)?;
         seen(range(&found).1);
-        amount(&found, 1).or_else(|| amount(&found, 2))
+        (1..found.len()).find_map(|group| amount(&found, group))
     };
     let requested = requested.or_else(|| either(&REQUESTED));
     let mut figures = Figures {
@@ -155,7 +180,7 @@ fn figures(
     }
     // A negative value from the driver is printed as a huge number.
     if let (None, Some(found)) = (figures.free, FREE.captures(tail)) {
-        let printed = found.get(1).or(found.get(2));
+        let printed = (1..found.len()).find_map(|group| found.get(group));
         let printed = printed.map_or("", |printed| printed.as_str()).to_owned();
         figures.add(FREE_BELOW_ZERO, FigureValue::Text(printed));
     }
