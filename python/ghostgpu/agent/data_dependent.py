@@ -54,6 +54,7 @@ class ShapeAssumptions:
         for operator, replacement in (
             ("nonzero", self._nonzero),
             ("nonzero.out", self._nonzero),
+            ("_unique", self._unique),
             ("_unique2", self._unique),
             ("unique_consecutive", self._unique_consecutive),
             ("unique_dim", self._unique_dim),
@@ -145,7 +146,15 @@ class ShapeAssumptions:
         values = self._known.of(tensor)
         count = self._count_unique(tensor, None if values is None else values.unique())
         with self._readbacks.answering(count):
-            return original(tensor, *arguments, **options)
+            results = original(tensor, *arguments, **options)
+        if values is None:
+            self._spread_counts(results, tensor.numel())
+        return results
+
+    def _spread_counts(self, results: Any, total: int) -> None:
+        """Let the counts of what is unique add up to all elements, if they were asked for."""
+        for counts in results[2:]:
+            self._spread_evenly(counts, total)
 
     def _count_unique(self, tensor: Any, values: Any) -> int:
         if values is not None:
@@ -168,7 +177,10 @@ class ShapeAssumptions:
             values = self._known.of(tensor)
             found = None if values is None else values.unique_consecutive()
             with self._readbacks.answering(self._count_unique(tensor, found)):
-                return consecutive(tensor)
+                results = consecutive(tensor)
+            if values is None:
+                self._spread_counts(results, tensor.numel())
+            return results
         return self._unique_dim(consecutive, tensor, dim)
 
     def _unique_dim(
@@ -182,7 +194,10 @@ class ShapeAssumptions:
             if tensor.numel():
                 self._assume_unique(tensor, tensor.size(dim), f"slices along dimension {dim}")
         with self._readbacks.answering_copy(count, self._thrust_length_bytes):
-            return original(tensor, dim, *arguments, **options)
+            results = original(tensor, dim, *arguments, **options)
+        if values is None:
+            self._spread_counts(results, tensor.size(dim))
+        return results
 
     def _repeat_interleave(
         self, original: Any, repeats: Any, *, output_size: int | None = None

@@ -21,7 +21,7 @@ from typing import Any, Callable
 from ..tricks.dynamo_shield import shielded
 from .assertions import asserted
 from .calls import tell_torchscript
-from .followed_functions import Followed, followed_functions
+from .followed_functions import Followed, followed_functions, is_uncounted
 from .guard import install
 from .host_values import SMALL_BYTES, Blank, Call, Content, Geometry, NotKnown, Shown
 from .kernels import put_in_front
@@ -256,6 +256,8 @@ class KnownCalls:
             return self._without_effect(original)
         if operator in _RESIZES:
             return self._resized(original)
+        if is_uncounted(operator):
+            return self._lists_written(original)
         brings_back = operator == "copy_"
 
         def written(*arguments: Any, **options: Any) -> Any:
@@ -275,6 +277,20 @@ class KnownCalls:
             return result
 
         return written
+
+    def _lists_written(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that writes to lists of tensors behind the back of their versions."""
+        known = self._known
+
+        def lists_written(*arguments: Any, **options: Any) -> Any:
+            result = original(*arguments, **options)
+            for listed in arguments:
+                if isinstance(listed, (list, tuple)):
+                    for tensor in listed:
+                        known.forget(tensor)
+            return result
+
+        return lists_written
 
     def _resized(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """A resized tensor keeps its content.

@@ -1,6 +1,7 @@
 //! Gradient accumulation: loops that backpropagate every micro-batch and step every so many.
 
 use super::conditions::{Condition, Every};
+use super::roles::sounds_like_model_optimizer;
 use super::structure::{BlockId, BlockKind, Call};
 use super::value::Kind;
 use super::{Facts, each_expression};
@@ -170,12 +171,14 @@ impl<'a> Facts<'a> {
         let Some((receiver, "step")) = self.method(call.node) else {
             return false;
         };
+        let is_named = || self.path(receiver).is_some_and(sounds_like_model_optimizer);
         self.value(receiver).kind == Kind::Unknown
             && call.node.arguments.is_empty()
-            && self.structure.calls.iter().any(|other| {
-                other.place.block == call.place.block
-                    && matches!(self.method(other.node), Some((_, "zero_grad")))
-            })
+            && (is_named()
+                || self.structure.calls.iter().any(|other| {
+                    other.place.block == call.place.block
+                        && matches!(self.method(other.node), Some((_, "zero_grad")))
+                }))
     }
 
     /// The bodies of `with accelerator.accumulate(...)` where more than one micro-batch makes a

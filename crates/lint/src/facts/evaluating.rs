@@ -5,9 +5,9 @@ use super::flow::methods::is_pass;
 use super::paths::is_part_of;
 use super::structure::{BlockId, BlockKind, Call, UnitId};
 use super::usage::{class_of, owner_of};
-use super::value::{Kind, Truth};
+use super::value::{Kind, Truth, Value};
 use crate::python::{Expr, ExprCall, Stmt, ast, span};
-use crate::syntax::{is_true, says_true};
+use crate::syntax::{given, is_true, says_true};
 
 /// How many levels of callers are searched for a model's mode.
 const CALLERS: usize = 3;
@@ -173,6 +173,7 @@ impl<'a> Facts<'a> {
             let evaluates = self
                 .argument_for(caller.node, unit, model)
                 .and_then(|given| self.path(given))
+                .or_else(|| self.shared_path(unit, model, caller))
                 .and_then(|path| self.evaluation_of(path, caller, callers))
                 .is_some_and(|evaluation| {
                     let around = self.structure.unit_of(caller.place.block);
@@ -183,6 +184,18 @@ impl<'a> Facts<'a> {
             }
         }
         any
+    }
+
+    /// A path of `self` that means the same where `self.run(x)` calls the unit.
+    fn shared_path<'m>(&self, unit: UnitId, model: &'m str, caller: &Call<'a>) -> Option<&'m str> {
+        let around = self.structure.unit_of(caller.place.block);
+        let is_on_self = matches!(&*caller.node.func, Expr::Attribute(function)
+            if self.path(&function.value) == Some("self"));
+        let sees = || {
+            class_of(&self.structure, unit).is_some()
+                && class_of(&self.structure, unit) == class_of(&self.structure, around)
+        };
+        (model.starts_with("self.") && is_on_self && sees()).then_some(model)
     }
 
     /// Whether the graph of a model's output during an evaluation may be needed: gradients are computed
@@ -197,6 +210,7 @@ impl<'a> Facts<'a> {
                         | "register_full_backward_hook" | "register_backward_hook"
                 ))
                 || says_true(call, "requires_grad")
+                || self.gives_model_and_loss(call)
         };
         self.calls_in_unit(unit).any(|call| {
             evaluation.covers(call)
@@ -208,10 +222,35 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether a unit passes `volatile=True`, the `no_grad` of PyTorch before 0.4.
+    /// Whether a function of another file gets a model and a loss with its graph, and may differentiate that:
+    /// `gradient_update_parameters(model, inner_loss)`.
+    fn gives_model_and_loss(&self, call: &ExprCall) -> bool {
+        let is_foreign = self.callee(call).is_some_and(|name| {
+            !name.starts_with("torch.") && self.result(call).kind != Kind::Module(None)
+        });
+        let any = |wanted: &dyn Fn(Value) -> bool| given(call).any(|each| wanted(self.value(each)));
+        is_foreign
+            && any(&|value| matches!(value.kind, Kind::Module(_)))
+            && any(&|value| value.is_tensor() && value.graph.is_yes() && value.scalar.is_yes())
+    }
+
+    /// Whether a unit passes `volatile=True`, the `no_grad` of PyTorch before 0.4, or tells a function of
+    /// another file, in code of that time, that its inputs are for a test.
     pub fn says_volatile(&self, unit: UnitId) -> bool {
-        self.calls_in_unit(unit)
-            .any(|call| call.node.arguments.find_keyword("volatile").is_some())
+        let is_old = || {
+            self.imports
+                .names()
+                .any(|name| name == "torch.autograd.Variable")
+                || self.source.text().contains(".data[0]")
+        };
+        self.calls_in_unit(unit).any(|call| {
+            call.node.arguments.find_keyword("volatile").is_some()
+                || ["is_test", "test", "evaluation"]
+                    .iter()
+                    .any(|name| says_true(call.node, name))
+                    && self.callee_unit(call.node).is_none()
+                    && is_old()
+        })
     }
 
     /// The path of the module that a call runs: `model` of `model(x)` and `model.forward(x)`.
@@ -298,12 +337,18 @@ impl<'a> Facts<'a> {
         if !returns_graph || self.is_engine_step(unit) {
             return false;
         }
-        // Where only the script itself calls it for every batch, nothing else can backpropagate it.
+        // Where only the script itself calls it for every batch, or only methods of the same object do,
+        // nothing else can backpropagate it.
         let is_of_script = || {
+            let is_own = |caller: &Call<'a>| {
+                self.structure.unit_of(caller.place.block) == 0
+                    || self.structure.units[unit].name.starts_with('_')
+                        && self.shared_path(unit, "self.", caller).is_some()
+            };
             let mut callers = self.callers(unit).peekable();
             callers.peek().is_some()
                 && callers.all(|caller| {
-                    self.structure.unit_of(caller.place.block) == 0
+                    is_own(caller)
                         && (self.structure.loop_around(caller.place.block))
                             .is_some_and(|id| self.is_step_loop(id) || self.goes_over_inputs(id))
                 })

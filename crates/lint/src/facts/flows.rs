@@ -324,6 +324,8 @@ impl<'a> Facts<'a> {
                     | "join"
                     | "register_forward_hook"
                     | "register_forward_pre_hook"
+                    | "register_full_backward_hook"
+                    | "register_hook"
             ),
             _ => false,
         }

@@ -241,8 +241,33 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a key is a counter or variable of the loop around it.
-    fn changes_with_the_round(&self, key: &Expr, block: BlockId) -> bool {
+    /// Whether a key is a counter or variable of the loop around it, or an argument that is one for the
+    /// caller.
+    fn changes_with_the_round(&self, key: &'a Expr, block: BlockId) -> bool {
+        self.changes_with_a_loop(key, block) || self.changes_with_the_caller(key, block)
+    }
+
+    fn changes_with_the_caller(&self, key: &'a Expr, block: BlockId) -> bool {
+        let unit = self.structure.unit_of(block);
+        let Expr::Name(name) = key else {
+            return false;
+        };
+        let name = name.id.as_str();
+        self.is_parameter_of(unit, name)
+            && self.structure.calls.iter().any(|call| {
+                let runs_it = || {
+                    self.callee_unit(call.node) == Some(unit)
+                        || self.candidates(call.node).contains(&unit)
+                };
+                self.structure.loop_around(call.place.block).is_some()
+                    && runs_it()
+                    && self
+                        .argument_for(call.node, unit, name)
+                        .is_some_and(|given| self.changes_with_a_loop(given, call.place.block))
+            })
+    }
+
+    fn changes_with_a_loop(&self, key: &Expr, block: BlockId) -> bool {
         self.structure
             .enclosing(block)
             .any(|(id, kind)| match kind {

@@ -110,7 +110,12 @@ impl<'a> Facts<'a> {
             Expr::Attribute(attribute)
                 if matches!(
                     attribute.attr.as_str(),
-                    "data" | "logits" | "last_hidden_state"
+                    "data"
+                        | "logits"
+                        | "last_hidden_state"
+                        | "hidden_states"
+                        | "attentions"
+                        | "pooler_output"
                 ) || size == Size::Any && !self.is_bound_in(unit, expression) =>
             {
                 self.model_call_within(unit, &attribute.value, far, size, looks)
@@ -119,7 +124,7 @@ impl<'a> Facts<'a> {
                 if (size == Size::Any
                     || matches!(
                         *subscript.slice,
-                        Expr::StringLiteral(_) | Expr::NumberLiteral(_)
+                        Expr::StringLiteral(_) | Expr::NumberLiteral(_) | Expr::UnaryOp(_)
                     ))
                     && !self.is_bound_in(unit, expression) =>
             {

@@ -139,7 +139,12 @@ impl<'a> Facts<'a> {
                     return;
                 }
                 match self.bindings_before(steps, path, name) {
-                    Some(values) => open.extend(values),
+                    // What has no graph reaches nowhere.
+                    Some(values) => open.extend(
+                        values
+                            .into_iter()
+                            .filter(|value| !self.value(value).graph.is_no()),
+                    ),
                     None => behind |= self.may_hold_graph(name) && !self.is_leaf(path),
                 }
             });
@@ -310,7 +315,7 @@ impl<'a> Facts<'a> {
 }
 
 /// The loops of a comprehension.
-pub(super) fn generators(expression: &Expr) -> &[ast::Comprehension] {
+pub fn generators(expression: &Expr) -> &[ast::Comprehension] {
     match expression {
         Expr::ListComp(node) => &node.generators,
         Expr::SetComp(node) => &node.generators,

@@ -15,6 +15,7 @@ const MODELS: &[&str] = &[
     "bert",
     "classifier",
     "cnn",
+    "captioner",
     "convnet",
     "critic",
     "decoder",
@@ -29,6 +30,7 @@ const MODELS: &[&str] = &[
     "encoder",
     "extractor",
     "featurizer",
+    "enhancer",
     "gat",
     "gcn",
     "gen",
@@ -44,8 +46,10 @@ const MODELS: &[&str] = &[
     "mobilenet",
     "model",
     "module",
+    "nerf",
     "net",
     "network",
+    "online",
     "pointnet",
     "policy",
     "predictor",
@@ -53,18 +57,23 @@ const MODELS: &[&str] = &[
     "qnet",
     "regressor",
     "resnet",
+    "recognizer",
+    "refiner",
     "rnn",
     "segmenter",
     "segnet",
+    "separator",
     "student",
     "teacher",
     "tower",
     "transformer",
+    "translator",
     "trunk",
     "unet",
     "vae",
     "vgg",
     "vit",
+    "vocoder",
     "wavenet",
 ];
 
@@ -120,6 +129,27 @@ pub fn is_named_after(optimizer: &str, model: &str) -> bool {
         })
 }
 
+/// The letter that an optimizer of unknown origin has in its name for its model: `e` of `opt_e`.
+pub fn initial_of(optimizer: &str) -> Option<char> {
+    let words = words(last_name(optimizer));
+    let mut others = words
+        .iter()
+        .filter(|word| !matches!(word.as_str(), "opt" | "optim" | "optimizer"));
+    match (others.next(), others.next()) {
+        (Some(word), None) if word.len() == 1 => word.chars().next(),
+        _ => None,
+    }
+}
+
+/// The letters of the last word of an optimizer's name, if it has two or three capital ones: `QG` of
+/// `optimizer_QG`.
+pub fn letters_of(optimizer: &str) -> Option<&str> {
+    let last = last_name(optimizer).rsplit('_').next()?;
+    let is_so =
+        matches!(last.len(), 2 | 3) && last.chars().all(|letter| letter.is_ascii_uppercase());
+    is_so.then_some(last)
+}
+
 /// Whether a model of unknown origin is, by its name, a copy that others learn from and nobody trains:
 /// the target network of Q-learning.
 pub fn sounds_like_target_network(path: &str) -> bool {
@@ -131,6 +161,22 @@ pub fn sounds_like_target_network(path: &str) -> bool {
                 "net" | "network" | "model" | "actor" | "critic" | "q"
             )
         })
+}
+
+/// The words that an optimizer has in its name for its model: `feat` of `feat_opt`.
+pub fn words_for_model(optimizer: &str) -> Option<Vec<String>> {
+    if !sounds_like_model_optimizer(optimizer) {
+        return None;
+    }
+    let mut words = words(last_name(optimizer));
+    words.retain(|word| !matches!(word.as_str(), "opt" | "optim" | "optimizer"));
+    (!words.is_empty() && words.iter().all(|word| word.len() > 1)).then_some(words)
+}
+
+/// Whether a path is named by these words alone, and not like a class.
+pub fn is_named(path: &str, by: &[String]) -> bool {
+    let name = last_name(path);
+    name.starts_with(|first: char| first.is_ascii_lowercase()) && words(name) == by
 }
 
 /// What a path of unknown origin is called for.
@@ -212,6 +258,13 @@ pub fn sounds_like_optimizer(path: &str) -> bool {
     })
 }
 
+/// Whether a path of unknown origin is what steps with a model's gradients, not with a number of steps.
+pub fn sounds_like_model_optimizer(path: &str) -> bool {
+    let words = words(last_name(path));
+    let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    has(&["optimizer", "optim", "opt"]) && !has(&["scheduler", "sched", "lr", "scaler"])
+}
+
 /// Whether a path of unknown origin is what an agent acts in.
 pub fn sounds_like_environment(path: &str) -> bool {
     words(last_name(path))
@@ -268,6 +321,13 @@ pub fn sounds_like_activation(path: &str) -> bool {
                 | "mu"
         )
     })
+}
+
+/// Whether what a model gives is, by its name, a number for each place and not a vector: `quantized_indices`.
+pub fn sounds_like_indices(path: &str) -> bool {
+    words(last_name(path))
+        .iter()
+        .any(|word| matches!(word.as_str(), "ids" | "idx" | "index" | "indices"))
 }
 
 /// Whether a path of unknown origin is a device.

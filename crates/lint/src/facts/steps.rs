@@ -325,7 +325,8 @@ impl<'a> Facts<'a> {
     /// Whether a call creates PyTorch's `DataLoader`.
     pub fn makes_loader(&self, call: &ExprCall) -> bool {
         self.callee(call).is_some_and(|name| {
-            name.starts_with("torch.utils.data") && name.ends_with("DataLoader")
+            (name.starts_with("torch.utils.data") || name.starts_with("torch_geometric."))
+                && name.ends_with("DataLoader")
         })
     }
 

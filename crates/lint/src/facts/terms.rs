@@ -8,6 +8,8 @@ use crate::syntax::plain_callee;
 
 /// How many functions a loss is followed into.
 const DEPTH: usize = 3;
+/// How many expressions are followed from a value to a term.
+const FAR: usize = 8;
 
 impl<'a> Facts<'a> {
     /// Whether an expression is a term of what its unit backpropagates, a part of one, or made of them:
@@ -15,7 +17,7 @@ impl<'a> Facts<'a> {
     /// `for value in losses.values()` before `sum(losses.values()).backward()`.
     pub fn is_term_of_a_loss(&self, unit: UnitId, expression: &'a Expr) -> bool {
         let terms = self.terms(unit, DEPTH);
-        !terms.is_empty() && self.is_one_of(&terms, unit, expression, DEPTH)
+        !terms.is_empty() && self.is_one_of(&terms, unit, expression, FAR)
     }
 
     fn is_one_of(&self, terms: &[&str], unit: UnitId, expression: &'a Expr, far: usize) -> bool {
@@ -34,6 +36,10 @@ impl<'a> Facts<'a> {
                 .any(|part| self.value(part).graph.is_yes() && is_so(part)),
             Expr::UnaryOp(operation) => is_so(&operation.operand),
             Expr::Subscript(subscript) => is_so(&subscript.value),
+            // The one that is not a term is a loss, too: `{"kl": kl, "total": loss}`.
+            Expr::Dict(dict) => dict.items.iter().any(|item| is_so(&item.value)),
+            Expr::Tuple(tuple) => tuple.elts.iter().any(is_so),
+            Expr::List(list) => list.elts.iter().any(is_so),
             Expr::Call(call) => match &*call.func {
                 Expr::Attribute(function) if keeps_terms(function.attr.as_str()) => {
                     is_so(&function.value)

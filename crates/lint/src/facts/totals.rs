@@ -77,11 +77,46 @@ impl<'a> Facts<'a> {
                     self.is_element(part, target, &elements)
                 });
             }
+            // `total, n = sums[name]` and then `sums[name] = (total + x, n + 1)`
+            Expr::Tuple(tuple) if matches!(target, Expr::Subscript(_)) => {
+                let names = self.parts_of_entry(target);
+                for each in &tuple.elts {
+                    let mut part = Parts::default();
+                    part.of(self, each, &|part| {
+                        self.path(part).is_some_and(|path| names.contains(&path))
+                    });
+                    if part.has_total {
+                        parts.has_total = true;
+                        parts.others.append(&mut part.others);
+                    }
+                }
+            }
+            // `sums = (sums[0] + x, sums[1] + y)`
+            Expr::Tuple(ast::ExprTuple { elts, .. }) | Expr::List(ast::ExprList { elts, .. })
+                if elts.iter().any(|each| has_part_of(self, each, target)) =>
+            {
+                for each in elts {
+                    parts.of(self, each, &|part| is_part(self, part, target));
+                }
+            }
             _ => parts.of(self, value, &|part| {
                 self.same_text(part, target) || is_entry(self, part, target)
             }),
         }
         parts.has_total.then_some(parts.others)
+    }
+
+    /// The names for the parts of an entry: `total` and `n` of `total, n = sums[name]`.
+    fn parts_of_entry(&self, target: &Expr) -> Vec<&'a str> {
+        let mut names = Vec::new();
+        for assign in &self.structure.assigns {
+            if matches!(assign.target, Expr::Tuple(_))
+                && (self.same_text(assign.value, target) || is_entry(self, assign.value, target))
+            {
+                self.each_target(assign.target, &mut |path| names.push(path));
+            }
+        }
+        names
     }
 
     /// The names that the loops of a comprehension give to the elements of what the comprehension is
@@ -183,6 +218,15 @@ fn has(value: &Expr, is_total: &dyn Fn(&Expr) -> bool) -> bool {
     let mut found = false;
     each_expression(value, &mut |part| found |= is_total(part));
     found
+}
+
+/// `sums[0]` of `sums`.
+fn is_part(facts: &Facts<'_>, part: &Expr, whole: &Expr) -> bool {
+    matches!(part, Expr::Subscript(entry) if facts.same_text(&entry.value, whole))
+}
+
+fn has_part_of(facts: &Facts<'_>, value: &Expr, whole: &Expr) -> bool {
+    matches!(value, Expr::BinOp(_)) && has(value, &|part| is_part(facts, part, whole))
 }
 
 /// `sums.get(name, 0)` and `sums.setdefault(name, 0)` are `sums[name]`.

@@ -8,7 +8,8 @@ use super::imports::Imports;
 use super::paths::{attribute_of_self, path};
 use super::structure::{ClassId, Structure, UnitId};
 use super::value::{Kind, Truth, Value};
-use crate::python::{Expr, Operator, Stmt, span};
+use crate::python::{Expr, Operator, Stmt, ast, span};
+use crate::syntax::plain_callee;
 
 /// What was done with one path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub struct Usage {
     /// Where the last `x.backward()`, `accelerator.backward(x)`, `scaler.scale(x).backward()` or
     /// `manual_backward(x)` is (a byte of the file): a value bound to `x` later is something else.
     pub backward: Option<usize>,
+    /// The same of `sum(x)`, `sum(x.values())`: it holds losses.
+    pub backward_of_parts: Option<usize>,
     /// `x.parameters()`, `x.named_parameters()`, `x.modules()`.
     pub parameters: bool,
     /// `x.eval()` or `x.train()`.
@@ -33,6 +36,7 @@ pub struct Usage {
 impl Usage {
     fn merge(&mut self, other: Self) {
         self.backward = self.backward.max(other.backward);
+        self.backward_of_parts = self.backward_of_parts.max(other.backward_of_parts);
         self.parameters |= other.parameters;
         self.mode |= other.mode;
         self.called |= other.called;
@@ -45,6 +49,15 @@ impl Usage {
     pub fn value(self, byte: usize) -> Option<Value> {
         if self.backward.is_some_and(|backward| backward > byte) {
             Some(Value::tensor(Truth::Yes, Truth::Maybe, Truth::Yes))
+        } else if self
+            .backward_of_parts
+            .is_some_and(|backward| backward > byte)
+        {
+            Some(Value {
+                graph: Truth::Yes,
+                scalar: Truth::No,
+                ..Value::of(Kind::Container)
+            })
         } else if self.parameters || self.mode && self.called {
             Some(Value::of(Kind::Module(None)))
         } else if self.step && self.zero_grad {
@@ -139,6 +152,13 @@ impl<'a> Usages<'a> {
             let at = path(text, assign.target)
                 .and_then(|total| self.units[unit].get(total)?.backward)
                 .filter(|at| *at > span(assign.statement).start);
+            if let (Some(at), None, Some(parts)) = (at, assign.operator, summed(assign.value))
+                && let Some(path) = path(text, parts)
+            {
+                self.note(structure, unit, path, |usage| {
+                    usage.backward_of_parts = usage.backward_of_parts.max(Some(at));
+                });
+            }
             if let (Some(at), None, Expr::BinOp(_)) = (at, assign.operator, assign.value) {
                 each_summand(assign.value, &mut |term| {
                     if let Some(path) = path(text, term) {
@@ -220,6 +240,42 @@ fn each_summand<'e>(sum: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
         Operator::Mult if is_number(&operation.right) => each_summand(&operation.left, visit),
         _ => {}
     }
+}
+
+/// `losses` of `sum(losses)`, `sum(losses.values())` and `sum(loss for loss in losses.values())`.
+fn summed(sum: &Expr) -> Option<&Expr> {
+    let Expr::Call(call) = sum else {
+        return None;
+    };
+    let [given] = &*call.arguments.args else {
+        return None;
+    };
+    if plain_callee(call) != Some("sum") {
+        return None;
+    }
+    let mut parts = match given {
+        Expr::Generator(ast::ExprGenerator {
+            elt, generators, ..
+        })
+        | Expr::ListComp(ast::ExprListComp {
+            elt, generators, ..
+        }) => match &**generators {
+            [only] if is_same_name(elt, &only.target) => &only.iter,
+            _ => return None,
+        },
+        other => other,
+    };
+    if let Expr::Call(call) = parts
+        && let Expr::Attribute(method) = &*call.func
+        && method.attr.as_str() == "values"
+    {
+        parts = &method.value;
+    }
+    Some(parts)
+}
+
+fn is_same_name(one: &Expr, other: &Expr) -> bool {
+    matches!((one, other), (Expr::Name(one), Expr::Name(other)) if one.id == other.id)
 }
 
 /// The class that `self` refers to in a unit: its own, or that of the enclosing method.
@@ -327,10 +383,13 @@ fn names_of<'a>(target: &'a Expr, names: &mut Vec<&'a str>) {
 }
 
 /// What is moved: `model` of `model.to(device).eval()`.
-fn unmoved(mut receiver: &Expr) -> &Expr {
+pub fn unmoved(mut receiver: &Expr) -> &Expr {
     while let Expr::Call(call) = receiver
         && let Expr::Attribute(method) = &*call.func
-        && matches!(method.attr.as_str(), "to" | "cuda" | "cpu")
+        && matches!(
+            method.attr.as_str(),
+            "to" | "cuda" | "cpu" | "half" | "float" | "bfloat16" | "double"
+        )
     {
         receiver = &method.value;
     }

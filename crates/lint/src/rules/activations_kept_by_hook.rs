@@ -243,9 +243,11 @@ fn is_activation(facts: &Facts<'_>, value: &Expr, parameters: &[&str]) -> bool {
 /// Whether the file runs a model in a loop where gradients are enabled.
 fn runs_a_model_in_a_loop(facts: &Facts<'_>) -> bool {
     facts.structure.calls.iter().any(|call| {
-        facts.called_module(call.node).is_some()
+        facts.structure.loop_around(call.place.block).is_some()
             && !facts.gradients_at(call.node).is_no()
-            && facts.structure.loop_around(call.place.block).is_some()
+            && facts.reaches(call.node, &|each| {
+                facts.called_module(each).is_some() && !facts.gradients_at(each).is_no()
+            })
     })
 }
 
@@ -268,9 +270,12 @@ fn is_run_later(facts: &Facts<'_>, register: &Call<'_>) -> bool {
     if unit != 0 && is_removed {
         return facts.calls_in_unit(unit).any(runs_in_a_loop);
     }
+    let around = facts.structure.loop_around(register.place.block);
     unit != 0
         || facts.calls_in_unit(0).any(|call| {
-            call.place.order > register.place.order
+            let is_later = call.place.order > register.place.order
+                || around.is_some_and(|rounds| facts.structure.is_inside(call.place.block, rounds));
+            is_later
                 && (runs_in_a_loop(call)
                     || facts
                         .callee_unit(call.node)

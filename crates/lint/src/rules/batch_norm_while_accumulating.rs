@@ -150,7 +150,9 @@ fn call_has(facts: &Facts<'_>, called: &Expr, seen: &mut Vec<ClassId>) -> bool {
                     "inception",
                 ]
                 .iter()
-                .any(|family| last.starts_with(family));
+                .any(|family| last.starts_with(family))
+            || name.starts_with("torchvision.models.segmentation.")
+            || name.starts_with("torchvision.models.vgg") && last.ends_with("_bn");
     }
     match facts.value(called).kind {
         Kind::Class(class) => class_has(facts, class, seen),

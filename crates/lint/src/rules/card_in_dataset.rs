@@ -77,13 +77,26 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         if let Some(collate) = call.node.arguments.find_keyword("collate_fn")
             && facts.makes_loader(call.node)
             && workers(call.node) != Workers::None
-            && let Kind::Function(unit) = facts.value(&collate.value).kind
+            && let Some(unit) = run_by(facts, &collate.value)
             && !seen.contains(&unit)
         {
             seen.push(unit);
-            let what = format!("`{}`", facts.structure.units[unit].name);
+            let class = facts.structure.units[unit].class;
+            let name = class.map_or(facts.structure.units[unit].name, |class| {
+                facts.structure.classes[class].node.name.as_str()
+            });
+            let what = format!("`{name}`");
             report_moves(facts, report, unit, &what);
         }
+    }
+}
+
+/// The function that a collator is: itself, or the `__call__` of its class.
+fn run_by(facts: &Facts<'_>, collate: &Expr) -> Option<UnitId> {
+    match facts.value(collate).kind {
+        Kind::Function(unit) => Some(unit),
+        Kind::Object(class) => facts.structure.classes[class].method("__call__"),
+        _ => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! `losses.append(loss)` keeps every step's graph.
 
+use super::collected_outputs::listed_generator;
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
 use crate::facts::structure::{BlockId, UnitId};
@@ -53,6 +54,7 @@ may still be backpropagated are not reported, nor are lists of fixed length (`de
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     check_comprehensions(facts, report);
+    check_generators(facts, report);
     for kept in facts.kept() {
         let value = facts.value(kept.value);
         // A list, a tuple or a record of losses is kept like a loss.
@@ -143,6 +145,48 @@ fn check_comprehensions(facts: &Facts<'_>, report: &mut Report<'_>) {
             "add `.item()` for a number, or `.detach()` for a tensor without its graph",
             Some(Fix::safe("Add `.detach()`", without_graph(facts, element))),
         );
+    }
+}
+
+/// `losses = list(train(model, loader))` or `losses += list(...)` of a generator that trains and yields each loss.
+fn check_generators(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for call in &facts.structure.calls {
+        let Some(generator) = listed_generator(facts, call.node) else {
+            continue;
+        };
+        let unit = facts.structure.unit_of(call.place.block);
+        let container = facts
+            .assigns_in_unit(unit)
+            .find(|assign| span(assign.value) == span(call.node))
+            .and_then(|assign| facts.path(assign.target));
+        let Some(container) = container else {
+            continue;
+        };
+        let yields_losses = facts
+            .yielded(generator)
+            .into_iter()
+            .any(|(yielded, place)| {
+                let value = facts.value(yielded);
+                value.is_tensor()
+                    && value.graph.is_yes()
+                    && facts
+                        .structure
+                        .loop_around(place.block)
+                        .is_some_and(|rounds| {
+                            facts.is_step_loop(rounds)
+                                && is_backpropagated(facts, generator, rounds, yielded)
+                        })
+            });
+        if yields_losses && !facts.ends_in_backward(unit, container) {
+            report.add(
+                span(call.node),
+                format!(
+                    "`{container}` keeps the graph of what `{}` yields in every step",
+                    facts.structure.units[generator].name
+                ),
+                "yield `.item()` for a number, or `.detach()` for a tensor without its graph",
+            );
+        }
     }
 }
 

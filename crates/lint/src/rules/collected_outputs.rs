@@ -6,6 +6,7 @@ use super::fixes::with_method;
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::kept::Kept;
+use crate::facts::roles::sounds_like_indices;
 use crate::facts::structure::{BlockId, BlockKind, Call, UnitId};
 use crate::facts::value::Kind;
 use crate::finding::{Finding, Fix, Severity};
@@ -72,6 +73,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         }
         let unit = facts.structure.unit_of(kept.place.block);
+        if !has_graph && facts.path(kept.value).is_some_and(sounds_like_indices) {
+            continue;
+        }
         // With a graph, the output is kept by whatever was computed from it.
         let behind = || {
             has_graph
@@ -113,6 +117,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let container = kept.container;
         if value.graph.is_yes() && facts.gradients_at(call).is_yes() {
             if facts.ends_in_backward(unit, container)
+                || is_a_part_of_a_model(facts, unit) && facts.escapes(unit, container)
                 || !trains
                     && !evaluates
                     && (facts.escapes(unit, container)
@@ -196,7 +201,7 @@ fn is_element_of(facts: &Facts<'_>, call: &Call<'_>, receiver: &Expr, container:
 fn check_comprehensions(facts: &Facts<'_>, report: &mut Report<'_>) {
     for assign in &facts.structure.assigns {
         let (Expr::ListComp(comprehension), Some(container)) =
-            (assign.value, facts.path(assign.target))
+            (joined(facts, assign.value), facts.path(assign.target))
         else {
             continue;
         };
@@ -206,6 +211,11 @@ fn check_comprehensions(facts: &Facts<'_>, report: &mut Report<'_>) {
         let unit = facts.structure.unit_of(assign.place.block);
         let element = &*comprehension.elt;
         let value = facts.value(element);
+        // Joined at once, outputs may be meant to stay, unless they are moved to the host next.
+        let is_joined = !matches!(assign.value, Expr::ListComp(_));
+        if is_joined && !is_moved_to_host(facts, unit, container) {
+            continue;
+        }
         let Some(call) = facts.model_call(unit, element) else {
             continue;
         };
@@ -219,10 +229,9 @@ fn check_comprehensions(facts: &Facts<'_>, report: &mut Report<'_>) {
                     span(element),
                     format!("`{container}` keeps `{name}` from every batch on the card"),
                     "add `.cpu()`, or reduce the outputs batch by batch",
-                    Some(Fix::unsafe_(
-                        "Add `.cpu()`",
-                        with_method(facts, element, ".cpu()"),
-                    )),
+                    (!is_joined).then(|| {
+                        Fix::unsafe_("Add `.cpu()`", with_method(facts, element, ".cpu()"))
+                    }),
                 );
             }
             continue;
@@ -248,6 +257,31 @@ fn check_comprehensions(facts: &Facts<'_>, report: &mut Report<'_>) {
             )
             .severity = Severity::Error;
         }
+    }
+}
+
+/// Whether a unit moves what a path holds to the host: `features.cpu()`.
+fn is_moved_to_host(facts: &Facts<'_>, unit: UnitId, path: &str) -> bool {
+    facts.calls_in_unit(unit).any(|call| {
+        matches!(facts.method(call.node), Some((receiver, "cpu" | "numpy" | "tolist"))
+            if facts.path(receiver) == Some(path))
+    })
+}
+
+/// What `torch.cat(outputs)` joins, or the expression itself.
+fn joined<'a>(facts: &Facts<'a>, value: &'a Expr) -> &'a Expr {
+    match value {
+        Expr::Call(call)
+            if facts.callee(call).is_some_and(|name| {
+                matches!(
+                    name.as_str(),
+                    "torch.cat" | "torch.concat" | "torch.vstack" | "torch.stack"
+                )
+            }) =>
+        {
+            call.arguments.args.first().unwrap_or(value)
+        }
+        _ => value,
     }
 }
 
@@ -287,7 +321,7 @@ fn check_generators(facts: &Facts<'_>, report: &mut Report<'_>) {
 }
 
 /// The generator of `list(predict(...))`.
-fn listed_generator(facts: &Facts<'_>, call: &ExprCall) -> Option<UnitId> {
+pub(super) fn listed_generator(facts: &Facts<'_>, call: &ExprCall) -> Option<UnitId> {
     match (plain_callee(call), &*call.arguments.args) {
         (Some("list" | "tuple"), [given]) => match facts.value(given).kind {
             Kind::Generator(unit) => Some(unit),
@@ -360,6 +394,13 @@ fn ends_the_loop(facts: &Facts<'_>, test: &Expr) -> bool {
         matches!(statement, Stmt::If(node)
             if std::ptr::eq(&*node.test, test)
                 && matches!(node.body.last(), Some(Stmt::Break(_) | Stmt::Return(_) | Stmt::Raise(_))))
+    })
+}
+
+/// Whether a unit is a method of a module, whose callers backpropagate what it returns.
+fn is_a_part_of_a_model(facts: &Facts<'_>, unit: UnitId) -> bool {
+    facts.structure.units[unit].class.is_some_and(|class| {
+        facts.structure.classes[class].method("forward").is_some() && !facts.is_batch_hook(unit)
     })
 }
 

@@ -74,7 +74,10 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         };
         let unit = facts.structure.unit_of(assign.place.block);
         if path == original
-            || !facts.value(assign.target).is_module() && role(path) != Some(Role::Model)
+            || !facts.value(assign.target).is_module()
+                && ![path, original]
+                    .into_iter()
+                    .any(|each| role(each) == Some(Role::Model))
             || may_be_trained(facts, unit, assign, path)
         {
             continue;
@@ -181,6 +184,7 @@ fn may_be_trained(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path: &s
         });
         let bound_again = facts.assigns_in_unit(unit).any(|other| {
             span(other.statement) != span(assign.statement)
+                && !matches!(other.value, Expr::NoneLiteral(_))
                 && (facts.targets(other.target, path) && !facts.mentions(other.value, path)
                     || !facts.targets(other.target, path) && facts.path(other.value) == Some(path))
         });

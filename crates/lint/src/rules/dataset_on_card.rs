@@ -53,6 +53,7 @@ card or goes through the model as a whole, and placement that an option of the s
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     check_datasets(facts, report);
+    check_tensor_datasets(facts, report);
     for assign in &facts.structure.assigns {
         let Expr::Call(moved) = assign.value else {
             continue;
@@ -145,6 +146,37 @@ fn check_datasets(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
+/// `TensorDataset(inputs.cuda(), targets.cuda())`.
+fn check_tensor_datasets(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for call in &facts.structure.calls {
+        if facts.structure.loop_around(call.place.block).is_some()
+            || !makes_tensor_dataset(facts, call.node)
+        {
+            continue;
+        }
+        let moved = call.node.arguments.args.iter().find(|each| {
+            matches!(each, Expr::Call(moved)
+                if facts.moves_to_card(moved) && is_data(facts, moved))
+        });
+        if let Some(moved) = moved {
+            report.add(
+                span(moved),
+                format!(
+                    "`{}` is on the card as a whole, although the loader returns it batch by batch",
+                    facts.text(moved)
+                ),
+                "leave it on the CPU and move each batch to the card in the loop",
+            );
+        }
+    }
+}
+
+fn makes_tensor_dataset(facts: &Facts<'_>, call: &ExprCall) -> bool {
+    facts
+        .callee(call)
+        .is_some_and(|name| name.starts_with("torch.utils.data") && name.ends_with("TensorDataset"))
+}
+
 /// Whether the other branch of an option leaves the data on the CPU: the user has the choice. (Whether
 /// there is a card is not a choice.)
 fn is_an_option(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path: &str) -> bool {
@@ -196,7 +228,7 @@ fn is_made_of_data<'a>(facts: &Facts<'a>, value: &'a Expr, far: usize) -> bool {
     };
     match value {
         Expr::Call(call) => match (facts.callee(call), &*call.func) {
-            (Some(name), _) => is_read(facts, &name, call),
+            (Some(name), _) => is_read(facts, &name, call) || joins_what_is_loaded(&name, call),
             (None, Expr::Attribute(method)) => is_made_of_data(facts, &method.value, far),
             _ => false,
         },
@@ -214,6 +246,14 @@ fn is_made_of_data<'a>(facts: &Facts<'a>, value: &'a Expr, far: usize) -> bool {
             .is_some_and(|assign| is_made_of_data(facts, assign.value, far)),
         _ => false,
     }
+}
+
+/// `torch.stack([load(file) for file in files])`.
+fn joins_what_is_loaded(name: &str, call: &ExprCall) -> bool {
+    matches!(name, "torch.stack" | "torch.cat")
+        && matches!(call.arguments.args.first(), Some(Expr::ListComp(comprehension))
+            if matches!(&*comprehension.elt, Expr::Call(loaded)
+                if matches!(&*loaded.func, Expr::Name(_))))
 }
 
 /// Whether a function of PyTorch makes a tensor of something that was read.
@@ -264,9 +304,8 @@ fn is_toy<'a>(facts: &Facts<'a>, data: &'a Expr) -> bool {
 fn goes_into_a_loader(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path: &str) -> bool {
     facts.units_that_see(unit, path).into_iter().any(|unit| {
         facts.calls_in_unit(unit).any(|call| {
-            facts.callee(call.node).is_some_and(|name| {
-                name.starts_with("torch.utils.data") && name.ends_with("TensorDataset")
-            }) && span(call.node).start > span(assign.statement).start
+            makes_tensor_dataset(facts, call.node)
+                && span(call.node).start > span(assign.statement).start
                 && call
                     .node
                     .arguments

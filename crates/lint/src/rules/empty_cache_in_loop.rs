@@ -15,7 +15,8 @@ pub static RULE: Rule = Rule {
     summary: "the allocator's cache is emptied in every step",
     docs: "\
 ## What it does
-Finds `torch.cuda.empty_cache()` in every iteration of a loop over batches.
+Finds `torch.cuda.empty_cache()` in every iteration of a loop over batches, also in a function of the
+file that only cleans up.
 
 ## Why it costs memory
 It frees nothing that PyTorch could not use anyway: the next step allocates from the cache. Once
@@ -55,11 +56,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     if facts.imports.uses("vllm") || facts.imports.uses("sglang") {
         return;
     }
+    check_helpers(facts, report);
     for call in &facts.structure.calls {
-        if !facts.callee(call.node).is_some_and(|name| {
-            name == "torch.cuda.empty_cache" || name == "torch.cuda.memory.empty_cache"
-        }) || !runs_every_step(facts, call)
-        {
+        if !empties(facts, call) || !runs_every_step(facts, call) {
             continue;
         }
         let fix = match call.statement {
@@ -77,6 +76,50 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             fix.map(|edits| Fix::unsafe_("Remove the call", edits)),
         );
     }
+}
+
+/// `clean_up()` of a function of the file that empties the cache, in every iteration of a loop over batches.
+fn check_helpers(facts: &Facts<'_>, report: &mut Report<'_>) {
+    for call in &facts.structure.calls {
+        let Some(helper) = facts.callee_unit(call.node) else {
+            continue;
+        };
+        let is_statement = matches!(call.statement, Stmt::Expr(node)
+            if span(&*node.value) == span(call.node));
+        let runs_every_time = |emptying: &Call<'_>| {
+            facts.structure.loop_around(emptying.place.block).is_none()
+                && is_unconditional(facts, emptying, facts.structure.units[helper].block)
+        };
+        // What does more than clean up is no helper for that.
+        let only_cleans = !facts.calls_in_unit(helper).any(|inner| {
+            facts.called_module(inner.node).is_some() || facts.is_backward(inner.node)
+        });
+        let in_loop = facts.structure.loop_around(call.place.block).is_some();
+        if is_statement
+            && in_loop
+            && only_cleans
+            && facts
+                .calls_in_unit(helper)
+                .any(|inner| empties(facts, inner) && runs_every_time(inner))
+            && runs_every_step(facts, call)
+        {
+            report.add(
+                span(call.node),
+                format!(
+                    "`{}` empties the cache in every step, and the next step requests the same memory from \
+                     the driver again",
+                    facts.text(&*call.node.func)
+                ),
+                "call it between training and evaluation; against fragmentation, set `expandable_segments:True`",
+            );
+        }
+    }
+}
+
+fn empties(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    facts.callee(call.node).is_some_and(|name| {
+        name == "torch.cuda.empty_cache" || name == "torch.cuda.memory.empty_cache"
+    })
 }
 
 /// In every iteration of a loop over batches, or in every call of a function that makes one step and

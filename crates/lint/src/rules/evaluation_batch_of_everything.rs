@@ -2,6 +2,7 @@
 
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
+use crate::facts::reads::generators;
 use crate::facts::structure::{BlockId, BlockKind, Call, UnitId};
 use crate::finding::Severity;
 use crate::python::{Expr, span};
@@ -95,6 +96,18 @@ fn runs_through_a_model(facts: &Facts<'_>, loader: &Call<'_>) -> bool {
             {
                 evaluates |= runs_a_model(facts, id);
                 trains |= trains_in(facts, id);
+            }
+            // `sum(hits(model(x), y) for x, y in loader)`
+            if let BlockKind::Comprehension(comprehension) = block.kind
+                && block.unit == unit
+                && generators(comprehension)
+                    .iter()
+                    .any(|each| names(&each.iter))
+            {
+                evaluates |= facts.calls_inside(id).any(|call| {
+                    (facts.called_module(call.node))
+                        .is_some_and(|model| !facts.is_surely_on_host(unit, model))
+                });
             }
         }
         for call in facts.calls_in_unit(unit) {

@@ -6,7 +6,7 @@ use crate::facts::evaluating::Evaluation;
 use crate::facts::structure::{BlockKind, Call, UnitId};
 use crate::facts::{Facts, torch_names};
 use crate::finding::{Fix, Severity};
-use crate::python::{Expr, Stmt, span};
+use crate::python::{Expr, ExprCall, Stmt, span};
 use crate::syntax::{given, is_false};
 
 pub static RULE: Rule = Rule {
@@ -45,8 +45,9 @@ with torch.no_grad():
 When gradients are needed in evaluation mode: adversarial examples, saliency, optimizing an input.
 Not reported: code that differentiates, enables gradients on an input or passes the outputs on with
 their graph; a function that the file only calls under `no_grad`; a method that only other files
-call; a model that is frozen or certainly on the CPU; a single run next to an export; and code with
-the `volatile=True` of PyTorch before 0.4.
+call; a run with gradients that a condition chooses instead of one without; a model that is frozen or
+certainly on the CPU; a single run next to an export; and code with the `volatile=True` of PyTorch before
+0.4.
 ",
     check,
 };
@@ -77,6 +78,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || switches_off_elsewhere(facts, unit)
             || is_a_trial_for_an_export(facts, call)
             || is_a_way_out(facts, call)
+            || is_the_other_choice(facts, call, model)
             || facts.is_surely_on_host(unit, model)
             || is_dropped_at_once(facts, call)
             || is_frozen_script(facts, unit, model)
@@ -121,18 +123,24 @@ fn is_handed_on(facts: &Facts<'_>, unit: UnitId) -> bool {
     }
     let name = facts.structure.units[unit].name;
     facts.structure.calls.iter().any(|call| {
-        given(call.node).any(|each| match each {
-            Expr::Name(given) => given.id.as_str() == name,
-            Expr::Attribute(given) => given.attr.as_str() == name,
-            _ => false,
-        })
+        // A web page runs it as it is.
+        let is_of_a_page = facts
+            .callee(call.node)
+            .is_some_and(|name| name.starts_with("gradio."));
+        !is_of_a_page
+            && given(call.node).any(|each| match each {
+                Expr::Name(given) => given.id.as_str() == name,
+                Expr::Attribute(given) => given.attr.as_str() == name,
+                _ => false,
+            })
     })
 }
 
 /// A single run whose output nothing uses (to warm up, to calibrate, to count) keeps nothing.
 fn is_dropped_at_once(facts: &Facts<'_>, call: &Call<'_>) -> bool {
     let is_dropped = match call.statement {
-        Stmt::Expr(node) => span(&*node.value) == span(call.node),
+        // `model(x).shape` at the end of a cell, too.
+        Stmt::Expr(node) => is_read_from(&node.value, call.node),
         Stmt::Assign(node) => {
             span(&*node.value) == span(call.node)
                 && matches!(&*node.targets, [Expr::Name(name)] if name.id.as_str() == "_")
@@ -140,6 +148,22 @@ fn is_dropped_at_once(facts: &Facts<'_>, call: &Call<'_>) -> bool {
         _ => false,
     };
     facts.structure.loop_around(call.place.block).is_none() && is_dropped
+}
+
+/// Whether an expression is a call, or an attribute, an entry or a method's result of what it gives.
+fn is_read_from(expression: &Expr, call: &ExprCall) -> bool {
+    if span(expression) == span(call) {
+        return true;
+    }
+    match expression {
+        Expr::Attribute(attribute) => is_read_from(&attribute.value, call),
+        Expr::Subscript(subscript) => is_read_from(&subscript.value, call),
+        Expr::Call(outer) => match &*outer.func {
+            Expr::Attribute(method) => is_read_from(&method.value, call),
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 /// Whether the model is on the CPU: it was moved there, or gets a tensor created there.
@@ -164,8 +188,15 @@ fn gives_numpy(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
         }
     }
     facts.calls_in_unit(unit).any(|other| {
-        let Some((mut receiver, "numpy")) = facts.method(other.node) else {
-            return false;
+        let makes_array = || {
+            facts
+                .callee(other.node)
+                .is_some_and(|name| matches!(name.as_str(), "numpy.array" | "numpy.asarray"))
+        };
+        let mut receiver = match (facts.method(other.node), other.node.arguments.args.first()) {
+            (Some((receiver, "numpy")), _) => receiver,
+            (_, Some(first)) if makes_array() => first,
+            _ => return false,
         };
         loop {
             if facts
@@ -177,9 +208,21 @@ fn gives_numpy(facts: &Facts<'_>, unit: UnitId, call: &Call<'_>) -> bool {
             }
             receiver = match receiver {
                 Expr::Attribute(part) => &part.value,
-                Expr::Call(inner) => match &*inner.func {
-                    Expr::Attribute(method)
-                        if matches!(method.attr.as_str(), "detach" | "squeeze" | "view") =>
+                Expr::Subscript(part) => &part.value,
+                Expr::Call(inner) => match (&*inner.func, inner.arguments.args.first()) {
+                    // `F.softmax(output, dim=1)`
+                    (_, Some(first))
+                        if facts
+                            .callee(inner)
+                            .is_some_and(|name| name.starts_with("torch.")) =>
+                    {
+                        first
+                    }
+                    (Expr::Attribute(method), _)
+                        if matches!(
+                            method.attr.as_str(),
+                            "argmax" | "detach" | "sigmoid" | "softmax" | "squeeze" | "view"
+                        ) =>
                     {
                         &method.value
                     }
@@ -243,6 +286,16 @@ fn is_frozen_script(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
                     "torch.jit.freeze" | "torch.jit.optimize_for_inference"
                 ) || name.contains(".quantization.")))
         })
+}
+
+/// Whether the same model runs without gradients in the other branch of an `if`: the caller decides.
+fn is_the_other_choice(facts: &Facts<'_>, call: &Call<'_>, model: &str) -> bool {
+    let unit = facts.structure.unit_of(call.place.block);
+    facts.calls_in_unit(unit).any(|other| {
+        facts.called_module(other.node) == Some(model)
+            && facts.gradients_at(other.node).is_no()
+            && facts.are_exclusive(other.place.block, call.place.block)
+    })
 }
 
 /// Whether a call is in an `except`: it is retried with a graph, because it failed without.

@@ -3,12 +3,12 @@
 use super::fixes::without_graph;
 use super::{Family, Report, Rule};
 use crate::facts::paths::is_part_of;
-use crate::facts::roles::is_named_after;
+use crate::facts::roles::{initial_of, is_named_after, letters_of};
 use crate::facts::structure::{Call, UnitId};
 use crate::facts::{Facts, each_expression};
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, ExprCall, span};
-use crate::syntax::given;
+use crate::syntax::{given, last_name};
 
 pub static RULE: Rule = Rule {
     name: "fake-not-detached",
@@ -59,13 +59,16 @@ for inputs, targets in loader:
 
 ## When it is fine
 When both models learn from the same loss. Only losses are reported after which, before the next
-`backward()`, no optimizer steps that has the generator's parameters.
+`backward()`, no optimizer steps that has the generator's parameters. A graph that leads through the
+generator to a model that learns is needed, as in a cycle of two generators, and not reported.
 ",
     check,
 };
 
 /// How many names are followed back.
 const FAR: usize = 8;
+/// How many levels of callers an optimizer is followed through.
+const CALLERS: usize = 2;
 
 /// A loss that is backpropagated, and the models whose optimizers step with its gradients.
 struct Backward<'a> {
@@ -155,6 +158,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             };
             if has(&backward.stepped, maker)
                 || !is_optimized(facts, unit, maker)
+                || leads_to_a_trained_model(facts, run, argument, &backward.stepped)
                 || trains_maker_too(facts, &all, run, maker)
             {
                 continue;
@@ -215,6 +219,20 @@ fn trains_maker_too<'a>(
                 .iter()
                 .any(|other| span(other.call) == span(run.call))
     })
+}
+
+/// Whether what a model gets was also made by one that learns from this loss, further back: then the graph is
+/// needed to get there, as in a cycle.
+fn leads_to_a_trained_model<'a>(
+    facts: &Facts<'a>,
+    run: Run<'a>,
+    argument: &'a Expr,
+    stepped: &[&str],
+) -> bool {
+    runs_behind(facts, run.scope, argument)
+        .into_iter()
+        .filter_map(|made| Some(made.scope.seen(facts, facts.called_module(made.call)?)))
+        .any(|maker| has(stepped, maker))
 }
 
 /// Whether a model, or what it is a part of, is among others.
@@ -286,6 +304,15 @@ pub(super) fn stepped_after<'a>(
 
 /// The models whose parameters an optimizer got.
 fn models_of<'a>(facts: &Facts<'a>, unit: UnitId, optimizer: &str) -> Vec<&'a str> {
+    models_within(facts, unit, optimizer, CALLERS)
+}
+
+fn models_within<'a>(
+    facts: &Facts<'a>,
+    unit: UnitId,
+    optimizer: &str,
+    callers: usize,
+) -> Vec<&'a str> {
     let mut models = Vec::new();
     let mut is_made_here = false;
     for each in facts.units_that_see(unit, optimizer) {
@@ -303,7 +330,10 @@ fn models_of<'a>(facts: &Facts<'a>, unit: UnitId, optimizer: &str) -> Vec<&'a st
             }
         }
     }
-    if !is_made_here {
+    if !is_made_here && callers > 0 {
+        models = models_given_with(facts, unit, optimizer, callers);
+    }
+    if !is_made_here && models.is_empty() {
         for call in facts.calls_in_unit(unit) {
             if let Some(model) = facts.called_module(call.node)
                 && is_named_after(optimizer, model)
@@ -312,8 +342,82 @@ fn models_of<'a>(facts: &Facts<'a>, unit: UnitId, optimizer: &str) -> Vec<&'a st
                 models.push(model);
             }
         }
+        // `opt_QG` of `Q` and `G`
+        for letter in letters_of(optimizer).unwrap_or_default().chars() {
+            let mut called =
+                (facts.calls_in_unit(unit)).filter_map(|call| facts.called_module(call.node));
+            models.extend(called.find(|model| {
+                last_name(model).len() == 1
+                    && last_name(model).starts_with(letter)
+                    && !models.contains(model)
+            }));
+        }
+        // `opt_e` of the only model here whose name begins with an e.
+        if models.is_empty()
+            && let Some(initial) = initial_of(optimizer)
+        {
+            let mut begins: Vec<&str> = (facts.calls_in_unit(unit))
+                .filter_map(|call| facts.called_module(call.node))
+                .filter(|model| last_name(model).starts_with(initial))
+                .collect();
+            begins.dedup();
+            begins.sort_unstable();
+            begins.dedup();
+            if let [only] = *begins {
+                models.push(only);
+            }
+        }
     }
     models
+}
+
+/// What a unit calls the models whose parameters an optimizer got that its callers give it.
+fn models_given_with<'a>(
+    facts: &Facts<'a>,
+    unit: UnitId,
+    optimizer: &str,
+    callers: usize,
+) -> Vec<&'a str> {
+    let mut models = Vec::new();
+    let Some(node) = facts.structure.units[unit].node else {
+        return models;
+    };
+    for caller in facts.callers(unit) {
+        let around = facts.structure.unit_of(caller.place.block);
+        let given = |name: &str| {
+            facts
+                .argument_for(caller.node, unit, name)
+                .and_then(|given| facts.path(given))
+        };
+        let Some(path) = given(optimizer) else {
+            continue;
+        };
+        for model in models_within(facts, around, path, callers - 1) {
+            let parameters = node.parameters.iter().map(|each| each.name().as_str());
+            for name in parameters.filter(|name| given(name) == Some(model)) {
+                if !models.contains(&name) {
+                    models.push(name);
+                }
+            }
+        }
+    }
+    models
+}
+
+/// Whether a caller of a unit takes the parameters of a model that it gives to it.
+fn is_optimized_by_callers(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
+    facts.callers(unit).any(|caller| {
+        let given = facts
+            .argument_for(caller.node, unit, model)
+            .and_then(|given| facts.path(given));
+        let around = facts.structure.unit_of(caller.place.block);
+        given.is_some_and(|given| {
+            facts.calls_in_unit(around).any(|call| {
+                matches!(facts.method(call.node), Some((receiver, "parameters"))
+                    if facts.path(receiver) == Some(given))
+            })
+        })
+    })
 }
 
 /// Whether some optimizer that a unit sees has a model's parameters.
@@ -323,6 +427,7 @@ fn is_optimized(facts: &Facts<'_>, unit: UnitId, model: &str) -> bool {
             if facts.path(receiver).is_some_and(|path| has(&models_of(facts, unit, path), model)))
     });
     is_stepped
+        || is_optimized_by_callers(facts, unit, model)
         || facts.structure.assigns.iter().any(|assign| {
             let target = facts.path(assign.target);
             target.is_some_and(|target| {

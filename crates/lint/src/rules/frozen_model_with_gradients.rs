@@ -4,6 +4,7 @@ use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::roles::sounds_like_target_network;
 use crate::facts::structure::{Call, UnitId};
+use crate::facts::usage::unmoved;
 use crate::facts::value::Kind;
 use crate::finding::Severity;
 use crate::python::{Expr, ExprCall, span};
@@ -184,7 +185,7 @@ fn mode_calls<'a>(facts: &Facts<'a>, unit: UnitId, model: &str) -> Vec<&'a str> 
                         && span(assign.value).end == span(call.node).end
                 })
             };
-            if facts.path(receiver) == Some(model) || is_bound_to_it() {
+            if facts.path(unmoved(receiver)) == Some(model) || is_bound_to_it() {
                 modes.push(if mode == "eval" { "eval" } else { "train" });
             }
         }

@@ -77,9 +77,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         }
         let unit = facts.structure.unit_of(call.place.block);
-        let Some(class) = class_of(&facts.structure, unit) else {
-            continue;
-        };
+        let class = class_of(&facts.structure, unit);
         let made_by = made_by(facts, unit, receiver, 0);
         let head = heads
             .iter()
@@ -106,7 +104,7 @@ fn widens_anyway(facts: &Facts<'_>) -> bool {
 }
 
 /// The linear layers with many columns: class, path, columns.
-fn heads(facts: &Facts<'_>) -> Vec<(ClassId, String, i64)> {
+fn heads(facts: &Facts<'_>) -> Vec<(Option<ClassId>, String, i64)> {
     let mut heads = Vec::new();
     for assign in &facts.structure.assigns {
         let (Some(path), Expr::Call(call)) = (facts.path(assign.target), assign.value) else {
@@ -120,11 +118,10 @@ fn heads(facts: &Facts<'_>) -> Vec<(ClassId, String, i64)> {
             .arguments
             .find_argument_value("out_features", 1)
             .and_then(|columns| number(facts, unit, columns));
-        if let (true, Some(columns), Some(class)) =
-            (is_linear, columns, class_of(&facts.structure, unit))
+        if let (true, Some(columns)) = (is_linear, columns)
             && columns >= LARGE
         {
-            heads.push((class, path.to_owned(), columns));
+            heads.push((class_of(&facts.structure, unit), path.to_owned(), columns));
         }
     }
     heads

@@ -14,8 +14,8 @@ pub static RULE: Rule = Rule {
     summary: "a variable keeps a model's output and its graph alive during training",
     docs: "\
 ## What it does
-Finds a model's output that is computed on the card with gradients before the training loop and not
-used afterwards: often a smoke test on one batch.
+Finds a model's output, or a loss of it, that is computed on the card with gradients before the training
+loop and not used afterwards: often a smoke test on one batch.
 
 ## Why it costs memory
 The variable keeps the tensor, and the tensor keeps all activations of its forward pass through the
@@ -58,17 +58,27 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         let value = facts.value(assign.value);
-        let is_output = matches!(facts.value(&call.func).kind, Kind::Module(_))
-            && value.is_tensor()
-            && value.graph.is_yes()
-            && !value.card.is_no()
-            && (value.card.is_yes() || facts.value(&call.func).card.is_yes());
-        if !is_output || assign.operator.is_some() {
+        if !value.is_tensor() || !value.graph.is_yes() || value.card.is_no() {
+            continue;
+        }
+        // A loss that is computed from an output keeps what the output would keep.
+        let unit = facts.structure.unit_of(assign.place.block);
+        let run = match facts.value(&call.func).kind {
+            Kind::Module(_) => call,
+            _ => match facts.model_behind(unit, assign.value) {
+                Some(run) if span(call).contains(&span(run).start) => run,
+                _ => continue,
+            },
+        };
+        let is_on_card = value.card.is_yes()
+            || facts.result(run).card.is_yes()
+            || facts.value(&run.func).card.is_yes();
+        if !is_on_card || assign.operator.is_some() {
             continue;
         }
         let path = name.id.as_str();
         if let Some(rounds) = later_training(facts, assign)
-            && is_trained(facts, rounds, &call.func)
+            && is_trained(facts, rounds, &run.func)
             && !is_touched_later(facts, assign, path, rounds)
             && !lets_go(facts, assign, path)
         {

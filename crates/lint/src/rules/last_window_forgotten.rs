@@ -2,8 +2,7 @@
 
 use super::{Family, Report, Rule};
 use crate::facts::accumulation::Window;
-use crate::facts::conditions::Every;
-use crate::facts::structure::BlockKind;
+use crate::facts::structure::{BlockKind, UnitId};
 use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression};
 use crate::finding::Severity;
@@ -59,7 +58,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             continue;
         };
         if window.has_alternative
-            || !counts_anew(facts, node, &window.every)
+            || !counts_anew(facts, node, &window)
             || has_later_step(facts, &window)
             || leaves_early(facts, &window)
             || skips_the_rest(facts, &window)
@@ -90,12 +89,16 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
 
 /// Whether the counter is the number that `enumerate` gives over something whose length is not
 /// made for the window.
-fn counts_anew(facts: &Facts<'_>, node: &StmtFor, every: &Every<'_>) -> bool {
-    let (counter, count) = (every.counter, every.count);
+fn counts_anew<'a>(facts: &Facts<'a>, node: &'a StmtFor, window: &Window<'a, '_>) -> bool {
+    let (counter, count) = (window.every.counter, window.every.count);
+    let unit = facts.structure.unit_of(window.rounds);
     let Expr::Tuple(targets) = &*node.target else {
         return counts_length(facts, node, counter, count);
     };
-    let (Some(first), Some(iterated)) = (targets.elts.first(), enumerated(&node.iter)) else {
+    let (Some(first), Some(iterated)) = (
+        targets.elts.first(),
+        enumerated(facts, unit, &node.iter, FAR),
+    ) else {
         return false;
     };
     let Some(index) = facts.path(first) else {
@@ -117,16 +120,26 @@ fn counts_length(facts: &Facts<'_>, node: &StmtFor, counter: &Expr, count: &Expr
     of_data && !of_window && facts.mentions(counter, index)
 }
 
-/// What `enumerate` iterates over, also inside a progress bar.
-fn enumerated(iterated: &Expr) -> Option<&Expr> {
+/// How many calls and names are followed to an `enumerate`.
+const FAR: usize = 6;
+
+/// What `enumerate` iterates over, also inside a progress bar that has a name.
+fn enumerated<'a>(
+    facts: &Facts<'a>,
+    unit: UnitId,
+    iterated: &'a Expr,
+    far: usize,
+) -> Option<&'a Expr> {
+    let far = far.checked_sub(1)?;
     let Expr::Call(call) = iterated else {
-        return None;
+        let path = facts.path(iterated)?;
+        return enumerated(facts, unit, facts.last_value(unit, path, iterated)?, far);
     };
     let first = call.arguments.args.first()?;
     if plain_callee(call) == Some("enumerate") {
         Some(first)
     } else {
-        enumerated(first)
+        enumerated(facts, unit, first, far)
     }
 }
 

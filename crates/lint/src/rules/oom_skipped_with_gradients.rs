@@ -15,8 +15,8 @@ pub static RULE: Rule = Rule {
     summary: "a batch is skipped after an out-of-memory error, but its gradients stay",
     docs: "\
 ## What it does
-Finds training loops that catch an out-of-memory error and continue with the next batch without
-setting the gradients to None in the handler or before the next `backward()`.
+Finds training loops, and functions that do one step, that catch an out-of-memory error and continue
+with the next batch without setting the gradients to None in the handler or before the next `backward()`.
 
 ## Why it costs memory
 An error in the middle of `backward()` leaves the gradients of some layers behind. They stay on the
@@ -55,7 +55,7 @@ When a function that the handler calls clears the gradients.
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     for rescue in facts.rescues() {
-        let Some(rounds) = facts.structure.loop_around(rescue.block) else {
+        let Some(rounds) = rounds_of(facts, rescue.block) else {
             continue;
         };
         let backward = facts
@@ -75,6 +75,22 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             "call `optimizer.zero_grad()` in the handler, or before every `backward()`",
         );
     }
+}
+
+/// The loop around a handler, or the function that a loop calls for every batch and that alone clears
+/// gradients.
+fn rounds_of(facts: &Facts<'_>, block: BlockId) -> Option<BlockId> {
+    facts.structure.loop_around(block).or_else(|| {
+        let unit = facts.structure.unit_of(block);
+        let clears_too = facts.callers(unit).any(|caller| {
+            let around = facts.structure.unit_of(caller.place.block);
+            facts
+                .calls_in_unit(around)
+                .any(|call| matches!(facts.method(call.node), Some((_, "zero_grad"))))
+        });
+        (unit != 0 && facts.is_run_in_steps(unit) && !clears_too)
+            .then_some(facts.structure.units[unit].block)
+    })
 }
 
 /// The end of the handler's first line.

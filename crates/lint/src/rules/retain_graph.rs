@@ -2,8 +2,9 @@
 
 use super::fixes::without_argument;
 use super::{Family, Report, Rule};
-use crate::facts::Facts;
-use crate::facts::structure::{BlockId, UnitId};
+use crate::facts::structure::{BlockId, Call, UnitId};
+use crate::facts::value::Kind;
+use crate::facts::{Facts, each_expression};
 use crate::finding::{Fix, Severity};
 use crate::python::{Expr, Stmt, span};
 use crate::syntax::says_true;
@@ -16,8 +17,8 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds `backward(retain_graph=True)` in a training loop (or in a function that does one step) where no
-other `backward()` or `autograd.grad` follows in the same step, and no part of the graph is used in
-the next step.
+other `backward()` or `autograd.grad` goes through the same graph later in the step, and no part of the
+graph is used in the next step.
 
 ## Why it costs memory
 `backward()` normally frees the activations of each layer as it proceeds. A retained graph keeps them
@@ -67,15 +68,16 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             }
             None => continue,
         };
+        let Some(loss) = facts.goes_back_from(call.node) else {
+            continue;
+        };
         // Also in functions defined inside the loop, such as closures for an optimizer.
         let again = facts.structure.calls.iter().any(|other| {
             other.place.order > call.place.order
                 && facts.structure.is_inside(other.place.block, steps)
                 && facts.runs_differentiation(other.node)
+                && !has_another_graph(facts, unit, loss, other)
         });
-        let Some(loss) = facts.goes_back_from(call.node) else {
-            continue;
-        };
         let is_parameter = matches!(loss, Expr::Name(name)
             if facts.is_parameter_of(unit, name.id.as_str()));
         if again
@@ -99,6 +101,76 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             "remove `retain_graph=True`",
             fix,
         );
+    }
+}
+
+/// Whether a later backward pass starts from a loss of the same function that shares no graph with this one:
+/// the actor's, computed from a detached advantage.
+fn has_another_graph<'a>(
+    facts: &Facts<'a>,
+    unit: UnitId,
+    loss: &'a Expr,
+    other: &Call<'a>,
+) -> bool {
+    if facts.structure.unit_of(other.place.block) != unit || !facts.is_backward(other.node) {
+        return false;
+    }
+    let Some(later) = facts.goes_back_from(other.node) else {
+        return false;
+    };
+    let (mut one, mut two) = (Vec::new(), Vec::new());
+    collect_graph(facts, unit, loss, &mut one);
+    collect_graph(facts, unit, later, &mut two);
+    !two.is_empty() && !one.iter().any(|part| two.contains(part))
+}
+
+/// A part of a graph: what a name was bound to, or a name that was bound elsewhere.
+#[derive(PartialEq)]
+enum Part<'a> {
+    Bound(usize),
+    Free(&'a str),
+}
+
+/// The parts of the graph that an expression may have.
+fn collect_graph<'a>(
+    facts: &Facts<'a>,
+    unit: UnitId,
+    expression: &'a Expr,
+    parts: &mut Vec<Part<'a>>,
+) {
+    let mut names: Vec<(&'a str, &'a Expr)> = Vec::new();
+    each_expression(expression, &mut |part| {
+        if let Some(path) = facts.path(part)
+            && !matches!(path, "self" | "cls")
+            && !facts.imports.knows(part)
+            && !matches!(
+                facts.value(part).kind,
+                Kind::Module(_) | Kind::Function(_) | Kind::Criterion
+            )
+            && !facts.value(part).graph.is_no()
+            && facts.carries_graph(expression, path)
+        {
+            names.push((path, part));
+        }
+    });
+    for (path, name) in names {
+        let bound: Vec<&'a Expr> = facts
+            .assigns_in_unit(unit)
+            .filter(|assign| {
+                facts.targets(assign.target, path) && span(assign.statement).end <= span(name).start
+            })
+            .map(|assign| assign.value)
+            .collect();
+        if bound.is_empty() && !parts.contains(&Part::Free(path)) {
+            parts.push(Part::Free(path));
+        }
+        for value in bound {
+            let part = Part::Bound(span(value).start);
+            if !parts.contains(&part) {
+                parts.push(part);
+                collect_graph(facts, unit, value, parts);
+            }
+        }
     }
 }
 

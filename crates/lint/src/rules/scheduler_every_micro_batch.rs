@@ -120,8 +120,8 @@ fn is_made_for_batches(facts: &Facts<'_>, unit: UnitId, step: &Call<'_>, count: 
         let is_divided = parts.iter().any(|part| {
             matches!(part, Expr::BinOp(operation)
                 if matches!(operation.op, Operator::Div | Operator::FloorDiv)
-                    && window.is_some()
-                    && last(&operation.right) == window)
+                    && (window.is_some() && last(&operation.right) == window
+                        || facts.same_text(&operation.right, count)))
         });
         let has_length = parts.iter().any(|part| calls(part, "len"))
             || window.is_some() && parts.iter().any(|part| last(part) == window)

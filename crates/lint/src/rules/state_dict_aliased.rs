@@ -59,7 +59,8 @@ training and loaded into the same model after it, are reported.
 
 fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     for assign in &facts.structure.assigns {
-        let Some(model) = state_dict_of(facts, assign.value) else {
+        let value = in_tuple(facts, assign.value);
+        let Some(model) = state_dict_of(facts, value) else {
             continue;
         };
         let (Some(path), None) = (facts.path(assign.target), assign.operator) else {
@@ -68,23 +69,26 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         let unit = facts.structure.unit_of(assign.place.block);
         let kept = if path.starts_with("self.") {
             is_kept_by_an_object(facts, unit, assign)
+                || is_kept_over_steps(facts, unit, assign, path)
         } else {
-            !path.contains(['.', '['])
-                && (is_kept_over_steps(facts, unit, assign, path)
-                    || is_restored(facts, unit, assign, model, path))
+            let is_plain = !path.contains(['.', '[']);
+            // `best["state"]` of a dict of the unit.
+            (is_plain || !path.contains('.') && path.ends_with("\"]"))
+                && is_kept_over_steps(facts, unit, assign, path)
+                || is_plain && is_restored(facts, unit, assign, model, path)
         };
         if !kept {
             continue;
         }
         let model = facts.text(model);
         report.add_with(
-            span(assign.value),
+            span(value),
             format!("`{path}` is not a copy: every later step changes it together with `{model}`"),
             "keep a copy: `{name: value.cpu().clone() for name, value in ...}`",
             Some(Fix::unsafe_(
                 "Copy the state dict to the CPU",
                 vec![Edit::replace(
-                    span(assign.value),
+                    span(value),
                     format!(
                         "{{name: value.cpu().clone() for name, value in {model}.state_dict().items()}}"
                     ),
@@ -94,13 +98,37 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
+/// The state dict in `best = (loss, model.state_dict())`, or the value itself.
+fn in_tuple<'a>(facts: &Facts<'a>, value: &'a Expr) -> &'a Expr {
+    match value {
+        Expr::Tuple(tuple) => tuple
+            .elts
+            .iter()
+            .find(|each| state_dict_of(facts, each).is_some())
+            .unwrap_or(value),
+        _ => value,
+    }
+}
+
 /// Bound in a loop that trains, under a condition, and read only after the loop.
 fn is_kept_over_steps(facts: &Facts<'_>, unit: UnitId, assign: &Assign<'_>, path: &str) -> bool {
     let mut outermost: Option<BlockId> = None;
     for (id, kind) in facts.structure.enclosing(assign.place.block) {
-        if kind.is_loop() && trains(facts, id) {
-            outermost = Some(id);
+        if !kind.is_loop() || !trains(facts, id) {
+            continue;
         }
+        // Begun anew in each round of a loop further out, such as one over folds.
+        let begins = outermost.is_some_and(|inner| {
+            facts.assigns_in_unit(unit).any(|other| {
+                facts.targets(other.target, path)
+                    && facts.structure.is_inside(other.place.block, id)
+                    && !facts.structure.is_inside(other.place.block, inner)
+            })
+        });
+        if begins {
+            break;
+        }
+        outermost = Some(id);
     }
     let Some(steps) = outermost else {
         return false;
@@ -160,9 +188,11 @@ fn is_restored(
         .filter(|other| facts.targets(other.target, path))
         .count()
         == 1;
-    if !bound_once || facts.structure.loop_around(assign.place.block).is_some() {
+    if !bound_once {
         return false;
     }
+    // Bound in every round, it has to be restored in the same one.
+    let around = facts.structure.loop_around(assign.place.block);
     // `own[name] = value` modifies it.
     let changed = facts.assigns_in_unit(unit).any(|other| {
         matches!(other.target, Expr::Subscript(part) if facts.path(&part.value) == Some(path))
@@ -188,8 +218,9 @@ fn is_restored(
             let in_rounds = facts
                 .structure
                 .loop_around(call.place.block)
-                .is_some_and(|rounds| trains(facts, rounds));
+                .is_some_and(|rounds| around.is_none() && trains(facts, rounds));
             restores
+                && around.is_none_or(|rounds| facts.structure.is_inside(call.place.block, rounds))
                 && call.place.order > assign.place.order
                 && (trained(assign.place.order, call.place.order) || in_rounds)
         })

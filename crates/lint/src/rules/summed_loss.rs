@@ -68,7 +68,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                 value.is_tensor() && value.graph.is_yes()
             })
             .collect();
-        let Some(first) = with_graph.first() else {
+        let Some(first) = with_graph.first().filter(|_| !facts.says_volatile(unit)) else {
             continue;
         };
         let Some(steps) = facts.steps_around(block) else {

@@ -3,6 +3,7 @@
 use super::{Family, Report, Rule};
 use crate::facts::Facts;
 use crate::facts::structure::{Call, UnitId};
+use crate::facts::value::Kind;
 use crate::finding::Severity;
 use crate::python::{Expr, ExprCall, span};
 
@@ -13,7 +14,7 @@ pub static RULE: Rule = Rule {
     summary: "a `Trainer` collects the logits of a whole evaluation on the card",
     docs: "\
 ## What it does
-Finds a Hugging Face `Trainer` with `compute_metrics` for a model with logits for every token or pixel
+Finds a Hugging Face `Trainer`, or a class of the file that derives from it, with `compute_metrics` for a model with logits for every token or pixel
 (causal, masked and sequence-to-sequence language models, semantic segmentation), without
 `preprocess_logits_for_metrics` and without `eval_accumulation_steps`.
 
@@ -78,7 +79,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || arguments
                 .find_keyword("preprocess_logits_for_metrics")
                 .is_some()
-            || arguments.find_keyword("eval_dataset").is_none()
+            || arguments.find_argument_value("eval_dataset", 4).is_none()
             || arguments.keywords.iter().any(|each| each.arg.is_none())
             || !keeps_logits(facts, call)
         {
@@ -104,11 +105,24 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     }
 }
 
+/// `Trainer(...)`, or a class of the file that derives from it and leaves its evaluation as it is.
 fn is_trainer(facts: &Facts<'_>, call: &ExprCall) -> bool {
-    facts.callee(call).is_some_and(|name| {
-        name.starts_with("transformers.")
-            && matches!(name.rsplit('.').next(), Some("Trainer" | "Seq2SeqTrainer"))
-    })
+    let is_trainer_class = |class: &Expr| {
+        facts.imports.qualified(class).is_some_and(|name| {
+            name.starts_with("transformers.")
+                && matches!(name.rsplit('.').next(), Some("Trainer" | "Seq2SeqTrainer"))
+        })
+    };
+    match facts.value(&call.func).kind {
+        Kind::Class(class) => {
+            let class = &facts.structure.classes[class];
+            let evaluates = ["evaluation_loop", "prediction_step", "evaluate", "__init__"]
+                .iter()
+                .any(|name| class.method(name).is_some());
+            !evaluates && class.node.bases().iter().any(is_trainer_class)
+        }
+        _ => is_trainer_class(&call.func),
+    }
 }
 
 /// Whether the trainer's arguments are known, and let it keep logits.

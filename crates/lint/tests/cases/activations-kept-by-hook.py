@@ -277,3 +277,30 @@ def hook(module, inputs, output):
 model[1].register_forward_hook(hook)
 model(x)
 print(outputs)
+
+# case: an object that registers its own method runs the model
+class Extractor:
+    def __init__(self, net):
+        self.net = net
+        self.outputs = []
+        net.layer.register_forward_hook(self.keep)
+
+    def keep(self, module, inputs, output):
+        self.outputs.append(output)  # <- found
+
+    def __call__(self, x):
+        return self.net(x)
+
+extractor = Extractor(net.cuda())
+for x, y in loader:
+    loss = criterion(extractor(x.cuda()), y.cuda())
+    loss.backward()
+
+# case: a hook of a tensor, in the loop
+gradients = []
+for x, y in loader:
+    hidden = encoder(x.cuda())
+    hidden.register_hook(lambda gradient: gradients.append(gradient))  # <- found
+    loss = criterion(head(hidden), y.cuda())
+    loss.backward()
+    optimizer.step()

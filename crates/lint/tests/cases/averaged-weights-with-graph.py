@@ -62,3 +62,52 @@ def train(model, loader, optimizer, criterion):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+# case: an average in a list comprehension
+averages = [p.detach().clone() for p in model.parameters()]
+for x, y in loader:
+    loss = criterion(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    averages = [0.99 * a + 0.01 * p for a, p in zip(averages, model.parameters())]  # <- found
+
+# case: an average of a list of parameters
+class Average:
+    def update(self, model):
+        weights = [p for p in model.parameters()]
+        self.averages = [(a * self.n + w) / (self.n + 1) for a, w in zip(self.averages, weights)]  # <- found
+
+# case: an average of a list of detached parameters
+class Average:
+    def update(self, model):
+        weights = [p.detach() for p in model.parameters()]
+        self.averages = [(a * self.n + w) / (self.n + 1) for a, w in zip(self.averages, weights)]
+
+# case: an average in a dict comprehension without gradients
+import torch
+
+@torch.no_grad()
+def update(averages, model):
+    averages = {k: 0.99 * averages[k] + 0.01 * p for k, p in model.named_parameters()}
+    return averages
+
+# case: an average by lerp
+import torch
+
+class Average:
+    def step(self, net):
+        for n, p in net.named_parameters():
+            self.weights[n] = torch.lerp(self.weights[n], p, 0.01)  # <- found
+
+# case: an average with a dict of parameters
+def update(shadow, model):
+    parameters = dict(model.named_parameters())
+    for name in shadow:
+        shadow[name] = 0.9 * shadow[name] + 0.1 * parameters[name]  # <- found
+
+# case: an average with a dict of detached parameters
+def update(shadow, model):
+    parameters = dict(model.named_parameters())
+    for name in shadow:
+        shadow[name] = 0.9 * shadow[name] + 0.1 * parameters[name].detach()

@@ -166,3 +166,17 @@ def train(loader):
         if (i + 1) % 4 == 0:
             optimizer.step()
             optimizer.zero_grad()
+
+# case: a segmentation network of torchvision
+import torch
+import torchvision
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=2)
+model = torchvision.models.segmentation.deeplabv3_resnet50(num_classes=21).cuda()
+for i, (x, y) in enumerate(loader):
+    loss = criterion(model(x.cuda())["out"], y.cuda()) / 8
+    loss.backward()
+    if (i + 1) % 8 == 0:
+        optimizer.step()  # <- found
+        optimizer.zero_grad()

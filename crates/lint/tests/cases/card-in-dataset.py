@@ -156,3 +156,17 @@ class Rows(Dataset):
 rows = Rows()
 for batch in DataLoader(rows, num_workers=4):
     print(rows.to_card(batch))
+
+# case: a collator is an object
+import torch
+from torch.utils.data import DataLoader
+
+class Collate:
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+
+    def __call__(self, rows):
+        encoded = self.tokenizer(rows, return_tensors="pt")
+        return {k: v.cuda() for k, v in encoded.items()}  # <- found
+
+loader = DataLoader(rows, batch_size=16, collate_fn=Collate(tokenizer), num_workers=4)

@@ -378,3 +378,42 @@ def train(net, loader, optimizer):
         optimizer.step()
         optimizer.zero_grad()
         losses.append(loss)  # <- found
+
+# case: a generator that trains yields its losses
+def steps(model, loader, optimizer):
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        yield loss
+
+def run(model, loader, optimizer):
+    curve = []
+    for epoch in range(3):
+        curve += list(steps(model, loader, optimizer))  # <- found
+    return curve
+
+# case: a generator that trains yields numbers
+def steps(model, loader, optimizer):
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        yield loss.item()
+
+def run(model, loader, optimizer):
+    return list(steps(model, loader, optimizer))
+
+# case: the terms of a literal are collected by their names
+records = {}
+for x, y in loader:
+    out = model(x)
+    first = criterion(out, y)
+    second = out.pow(2).mean()
+    loss = first + second
+    loss.backward()
+    optimizer.step()
+    for name, value in {"first": first, "second": second, "all": loss}.items():
+        records.setdefault(name, []).append(value)  # <- found

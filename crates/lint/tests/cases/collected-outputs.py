@@ -416,3 +416,53 @@ def embed(model, loader):
 
 def nearest(query, model, loader):
     return torch.cdist(query, embed(model, loader)).argmin()
+
+# case: outputs are joined on the card and then moved
+import torch
+
+@torch.inference_mode()
+def embed(model, loader):
+    features = torch.cat([model(x.cuda()) for x, _ in loader])  # <- found
+    return features.cpu().numpy()
+
+# case: the last attention of each batch
+import torch
+
+maps = []
+with torch.inference_mode():
+    for ids in loader:
+        out = model(ids.cuda(), output_attentions=True)
+        maps.append(out.attentions[-1])  # <- found
+maps = torch.cat(maps).cpu()
+
+# case: indices of codes
+import torch
+
+codes = []
+with torch.no_grad():
+    for x in loader:
+        output = model(x.cuda())
+        indices = output["indices"]
+        codes.append(indices)
+torch.save(torch.cat(codes), "codes.pt")
+
+# case: a model decodes step by step
+import torch
+from torch import nn
+
+class Decoder(nn.Module):
+    def decode(self, embedded):
+        sentences = torch.zeros(20, 8, 1000, device="cuda")
+        state = torch.zeros(8, 64, device="cuda")
+        for index in range(20):
+            state = self.cell(embedded[:, index], state)
+            logits = self.projector(state)
+            sentences[index] = logits
+        return sentences
+
+    def forward(self, tokens):
+        return self.decode(self.embedding(tokens))
+
+model = Decoder().cuda()
+model.eval()
+print(model.decode(embedded).shape)

@@ -296,3 +296,57 @@ def train(model, loader, held_out, optimizer, criterion):
     with torch.no_grad():
         for x, y in held_out:
             print(criterion(average(x), y).item())
+
+# case: the copy is made after each task
+import copy
+import torch.nn.functional as F
+
+class Learner:
+    def __init__(self, net, optimizer):
+        self.net = net.cuda()
+        self.old_net = None
+        self.optimizer = optimizer
+
+    def end_task(self):
+        self.old_net = copy.deepcopy(self.net)
+
+    def observe(self, x, y):
+        out = self.net(x.cuda())
+        loss = F.cross_entropy(out, y.cuda())
+        if self.old_net is not None:
+            loss = loss + F.mse_loss(out, self.old_net(x.cuda()))  # <- found
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+
+# case: target networks of TD3, whose class is named like the optimizer
+import copy
+import torch
+import torch.nn.functional as F
+
+class TD3:
+    def __init__(self, states, actions):
+        self.critic = Critic(states, actions).to("cuda")
+        self.critic_target = copy.deepcopy(self.critic)
+        self.critic_optimizer = torch.optim.Adam(self.critic.parameters())
+
+    def train(self, buffer):
+        s, a, s2, r, going = buffer.sample(256)
+        q = r + going * 0.99 * self.critic_target(s2, a)  # <- found
+        loss = F.mse_loss(self.critic(s, a), q)
+        self.critic_optimizer.zero_grad()
+        loss.backward()
+        self.critic_optimizer.step()
+
+# case: a copy of a model of unknown origin
+import copy
+import torch.nn.functional as F
+
+for task, loader in enumerate(tasks):
+    old = copy.deepcopy(model)
+    for x, y in loader:
+        out = model(x.cuda())
+        loss = F.cross_entropy(out, y.cuda()) + F.mse_loss(out, old(x.cuda()))  # <- found
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

@@ -206,3 +206,24 @@ def run(model, optimizer, rows, spare, use_cuda):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+# case: moved in the arguments of the dataset
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+inputs = torch.tensor(table.values, dtype=torch.float32)
+targets = torch.tensor(labels.values)
+dataset = TensorDataset(inputs.cuda(), targets.cuda())  # <- found
+for x, y in DataLoader(dataset, batch_size=64):
+    train(x, y)
+
+# case: a dataset stacks what it loads on the card
+import torch
+from torch.utils.data import Dataset
+
+class InMemory(Dataset):
+    def __init__(self, files, device="cuda"):
+        self.images = torch.stack([load(file) for file in files]).to(device)  # <- found
+
+    def __getitem__(self, index):
+        return self.images[index]

@@ -178,3 +178,32 @@ def train(model, loader, optimizer, criterion, evaluate):
         if i % 1000 == 0:
             torch.cuda.empty_cache()
             evaluate(model)
+
+# case: a function that cleans up is called for every batch
+import gc
+import torch
+
+def free():
+    gc.collect()
+    torch.cuda.empty_cache()
+
+for x, y in loader:
+    loss = criterion(model(x), y)
+    loss.backward()
+    optimizer.step()
+    free()  # <- found
+
+# case: a function that cleans up is called between epochs
+import gc
+import torch
+
+def free():
+    gc.collect()
+    torch.cuda.empty_cache()
+
+for epoch in range(3):
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+    free()

@@ -164,3 +164,23 @@ def evaluate(model, test_set):
         for x, y in loader:
             for part in x.split(64):
                 print(model(part.cuda()).argmax(1))
+
+# case: the loader goes through a model in a comprehension
+import torch
+from torch.utils.data import DataLoader
+
+val_loader = DataLoader(val_set, len(val_set))  # <- found
+with torch.no_grad():
+    hits = sum((model(x.cuda()).argmax(1) == y.cuda()).sum().item() for x, y in val_loader)
+
+# case: graphs in one batch
+import torch
+from torch_geometric.loader import DataLoader
+
+loader = DataLoader(test_set, batch_size=len(test_set))  # <- found
+
+def test(model):
+    with torch.no_grad():
+        for data in loader:
+            data = data.to("cuda")
+            return (model(data.x, data.edge_index).argmax(1) == data.y).sum().item()

@@ -750,3 +750,112 @@ for step in range(1000):
     optimizer.step()
     if step % 100 == 0:
         plot(model, target, axes)
+
+# case: a function of another library gets the model and its loss
+import torch
+from torchmeta.utils import gradient_update_parameters
+
+def test(model, tasks, criterion, device):
+    model.eval()
+    total = 0.0
+    for x, y, query, target in tasks:
+        loss = criterion(model(x.to(device)), y.to(device))
+        params = gradient_update_parameters(model, loss, step_size=0.01)
+        total += criterion(model(query.to(device), params=params), target.to(device)).item()
+    return total
+
+# case: a method that only the evaluation of the same object calls for every batch
+class Evaluator:
+    def __init__(self, model, loader, device):
+        self.model, self.loader, self.device = model, loader, device
+
+    def _predict(self, images):
+        return self.model(images.to(self.device))  # <- found
+
+    def run(self):
+        self.model.eval()
+        hits = 0
+        for images, labels in self.loader:
+            hits += (self._predict(images).argmax(1).cpu() == labels).sum().item()
+        return hits
+
+# case: the same method is used for training too
+class Runner:
+    def __init__(self, model, loader, device, optimizer):
+        self.model, self.loader, self.device = model, loader, device
+        self.optimizer = optimizer
+
+    def _predict(self, images):
+        return self.model(images.to(self.device))
+
+    def evaluate(self):
+        self.model.eval()
+        hits = 0
+        for images, labels in self.loader:
+            hits += (self._predict(images).argmax(1).cpu() == labels).sum().item()
+        return hits
+
+    def train(self, criterion):
+        self.model.train()
+        for images, labels in self.loader:
+            loss = criterion(self._predict(images), labels)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+# case: the caller decides about gradients
+def test(net, x, without_gradients=True):
+    net.eval()
+    if without_gradients:
+        with torch.no_grad():
+            y = net(x.cuda())
+    else:
+        y = net(x.cuda())
+    return y.argmax(1)
+
+# case: code of PyTorch 0.3 tells a function of another file that its inputs are for a test
+from torch.autograd import Variable
+from utils import get_batch
+
+def test(model, loader):
+    model.eval()
+    hits = 0
+    for batch in loader:
+        x, y = get_batch(batch, is_test=True)
+        hits += (model(x).data.max(1)[1] == y.data).sum()
+    return hits
+
+# case: a web page runs a function
+import gradio
+import torch
+
+net = load("net.pt").to("cuda")
+net.eval()
+
+def segment(image):
+    mask = net(prepare(image).to("cuda"))[0].argmax(0)  # <- found
+    return mask.cpu().numpy()
+
+gradio.Interface(segment, "image", "image").launch()
+
+# case: outputs become arrays right away, on the CPU
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+device = "cuda"
+
+def inception(model, loader):
+    model.eval()
+    return [F.softmax(model(x)).detach().numpy() for x in loader]
+
+def score(model, loader):
+    model.eval()
+    scores = []
+    for x, y in loader:
+        scores.append(iou(np.array(model(x)["out"].squeeze(0).argmax(0)), y))
+    return scores
+
+# case: a shape at the end of a cell
+model.eval()
+model(x.cuda())["out"].argmax(0).shape

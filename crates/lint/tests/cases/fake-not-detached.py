@@ -128,3 +128,105 @@ def train(gen, enc, critic, loader):
         critic_opt.zero_grad()
         loss.backward()
         critic_opt.step()
+
+# case: a cycle leads back to the generator that learns
+import torch
+
+def train(gen_ab, gen_ba, disc_a, disc_b, loader, l1):
+    gen_opt = torch.optim.Adam([*gen_ab.parameters(), *gen_ba.parameters()])
+    disc_opt = torch.optim.Adam([*disc_a.parameters(), *disc_b.parameters()])
+    for real, ones in loader:
+        code = disc_a.forward(real).detach()
+        fake = gen_ab(code)
+        cycled = gen_ba(disc_b(fake))
+        loss = l1(cycled, real)
+        gen_opt.zero_grad()
+        loss.backward()
+        gen_opt.step()
+        loss = l1(disc_b(gen_ab(code).detach()), ones) + l1(disc_a(real), ones)
+        disc_opt.zero_grad()
+        loss.backward()
+        disc_opt.step()
+
+# case: the discriminator's features of real images are needed by no optimizer of this loss
+import torch
+
+def train(gen_ab, gen_ba, disc_a, disc_b, loader, l1):
+    gen_opt = torch.optim.Adam([*gen_ab.parameters(), *gen_ba.parameters()])
+    disc_opt = torch.optim.Adam([*disc_a.parameters(), *disc_b.parameters()])
+    for real, ones in loader:
+        loss = l1(disc_b(gen_ab(disc_a(real)).detach()), ones)
+        disc_opt.zero_grad()
+        loss.backward()
+        disc_opt.step()
+        code = disc_a(real)
+        fake = gen_ab(code)  # <- found
+        loss = l1(gen_ba(disc_b(fake)), real)
+        gen_opt.zero_grad()
+        loss.backward()
+        gen_opt.step()
+
+# case: optimizers are named after the first letters of their models
+import torch
+import torch.nn.functional as F
+
+def train(enhancer, metric_net, loader, opt_e, opt_m):
+    for noisy, clean in loader:
+        enhanced = enhancer(noisy)
+        loss = F.l1_loss(enhanced, clean) - metric_net(enhanced).mean()
+        opt_e.zero_grad()
+        loss.backward()
+        opt_e.step()
+        loss = F.mse_loss(metric_net(enhancer(noisy)), clean)  # <- found
+        opt_m.zero_grad()
+        loss.backward()
+        opt_m.step()
+
+# case: each network has a function, and gets its optimizer from the caller
+import torch
+
+def d_step(D, G, real, z, opt):
+    loss = D(G(z)).mean() - D(real).mean()  # <- found
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+
+def g_step(D, G, z, opt):
+    loss = -D(G(z)).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+
+def main(loader, D, G):
+    d_opt = torch.optim.Adam(D.parameters())
+    g_opt = torch.optim.Adam(G.parameters())
+    for real in loader:
+        z = torch.randn(8, 64)
+        d_step(D, G, real, z, d_opt)
+        g_step(D, G, z, g_opt)
+
+# case: a model is known by the name of its optimizer
+for x, y in loader:
+    loss = critic(feat(x.cuda())).mean()  # <- found
+    critic_opt.zero_grad()
+    loss.backward()
+    critic_opt.step()
+    loss = head(feat(x.cuda())).mean()
+    feat_opt.zero_grad()
+    loss.backward()
+    feat_opt.step()
+
+# case: an optimizer is named after both models
+import torch
+
+def train(G, Q, D, loader, optimizers, criterion):
+    optimizer_D, optimizer_QG = optimizers
+    for z, c in loader:
+        loss = D(G(z)).mean()  # <- found
+        optimizer_D.zero_grad()
+        loss.backward()
+        optimizer_D.step()
+        loss = criterion(Q(G(z)), c)
+        optimizer_QG.zero_grad()
+        loss.backward()
+        optimizer_QG.step()

@@ -114,3 +114,33 @@ def saliency(model, loader):
         x.requires_grad_(True)
         model(x).sum().backward()
         print(x.grad.abs().mean())
+
+# case: a teacher that is moved and put into evaluation mode in one go
+import torch.nn.functional as F
+
+teacher = ResNet50()
+teacher.load_state_dict(weights)
+teacher.cuda().eval()
+for x, y in loader:
+    wanted = teacher(x.cuda())  # <- found
+    loss = F.mse_loss(student(x.cuda()), wanted)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+# case: the target of Q-learning is an object of a class from elsewhere
+import torch
+import torch.nn.functional as F
+
+class Agent:
+    def __init__(self, actions):
+        self.q = QNet(actions).cuda()
+        self.target_q = QNet(actions).cuda()
+        self.optimizer = torch.optim.Adam(self.q.parameters())
+
+    def learn(self, s, a, r, s2, done):
+        best = self.target_q(s2).max(1, keepdim=True)[0]  # <- found
+        loss = F.smooth_l1_loss(self.q(s).gather(1, a), r + 0.99 * best * (1 - done))
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()

@@ -206,3 +206,13 @@ class Model(nn.Module):
     def forward(self, hidden):
         logits = self.head(hidden[:, [-1], :])
         return logits.float()
+
+# case: the head of a script
+import torch.nn.functional as F
+from torch import nn
+
+head = nn.Linear(2048, 128256, bias=False)
+for hidden, labels in loader:
+    logits = head(hidden.cuda()).float()  # <- found
+    F.cross_entropy(logits.view(-1, 128256), labels.view(-1)).backward()
+    optimizer.step()

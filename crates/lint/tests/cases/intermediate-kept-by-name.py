@@ -175,3 +175,28 @@ def train(loader, x, criterion):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+# case: the loss of a trial on one batch
+import torch.nn.functional as F
+
+net = Net().cuda()
+images, targets = next(iter(loader))
+initial = F.cross_entropy(net(images.cuda()), targets.cuda())  # <- found
+print(initial)
+for images, targets in loader:
+    loss = F.cross_entropy(net(images.cuda()), targets.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+# case: the number of the loss of a trial on one batch
+import torch.nn.functional as F
+
+net = Net().cuda()
+images, targets = next(iter(loader))
+initial = F.cross_entropy(net(images.cuda()), targets.cuda()).item()
+for images, targets in loader:
+    loss = F.cross_entropy(net(images.cuda()), targets.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()

@@ -238,3 +238,16 @@ def train(model, loader, optimizer, criterion, count, whole):
         if (i + 1) % count == 0:
             optimizer.step()
             optimizer.zero_grad()
+
+# case: the progress bar has a name
+from tqdm import tqdm
+
+for epoch in range(3):
+    bar = tqdm(enumerate(loader), total=len(loader))
+    for i, (x, y) in bar:
+        loss = criterion(model(x), y) / 4
+        loss.backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()  # <- found
+            optimizer.zero_grad()
+        bar.set_postfix(loss=loss.item())

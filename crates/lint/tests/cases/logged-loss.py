@@ -283,3 +283,73 @@ def train(model, loader, optimizer, criterion):
         loss.backward()
         optimizer.step()
         last.update(loss)
+
+# case: callbacks in a list keep what they are told
+class Recorder:
+    def __init__(self):
+        self.curve = {}
+
+    def on_batch_end(self, step, loss):
+        self.curve[step] = loss
+
+class Printer:
+    def on_batch_end(self, step, loss):
+        print(step, float(loss))
+
+callbacks = [Recorder(), Printer()]
+for step, (x, y) in enumerate(loader):
+    loss = criterion(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    for callback in callbacks:
+        callback.on_batch_end(step, loss)  # <- found
+
+# case: the last loss by its name
+class Recorder:
+    def __init__(self):
+        self.last = {}
+
+    def note(self, name, loss):
+        self.last[name] = loss
+
+recorder = Recorder()
+for step, (x, y) in enumerate(loader):
+    loss = criterion(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    recorder.note("train", loss)
+
+# case: a total and a count in a tuple
+class Progress:
+    def __init__(self):
+        self.metrics = {}
+
+    def log(self, name, value, weight=1):
+        total, n = self.metrics.get(name, (0.0, 0))
+        self.metrics[name] = (total + value * weight, n + weight)
+
+progress = Progress()
+for x, y in loader:
+    loss = criterion(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    progress.log("loss", loss, x.size(0))  # <- found
+
+# case: a dict of dicts by step
+class Summary:
+    def __init__(self):
+        self.scalars = {}
+
+    def scalar(self, tag, value, step):
+        self.scalars.setdefault(tag, {})[step] = value
+
+summary = Summary()
+for step, (x, y) in enumerate(loader):
+    loss = criterion(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    summary.scalar("loss", loss, step)  # <- found

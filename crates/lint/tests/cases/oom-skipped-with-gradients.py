@@ -151,3 +151,37 @@ class Trainer:
             except torch.cuda.OutOfMemoryError:
                 self.clear()
                 continue
+
+# case: a function that does one step catches the error
+import torch
+
+def train_step(model, optimizer, batch):
+    try:
+        loss = model(batch["source"].cuda(), batch["target"].cuda())
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    except RuntimeError as e:  # <- found
+        if "out of memory" in str(e):
+            torch.cuda.empty_cache()
+        else:
+            raise e
+
+for batch in loader:
+    train_step(model, optimizer, batch)
+
+# case: the loop that calls it clears gradients
+import torch
+
+def train_step(model, optimizer, batch):
+    try:
+        loss = model(batch["source"].cuda(), batch["target"].cuda())
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    except torch.cuda.OutOfMemoryError:
+        torch.cuda.empty_cache()
+
+for batch in loader:
+    optimizer.zero_grad()
+    train_step(model, optimizer, batch)

@@ -325,3 +325,74 @@ def train(gen, critic, loader, gen_opt, critic_opt):
         gen_opt.zero_grad()
         gen_loss.backward()
         gen_opt.step()
+
+# case: the actor's loss has a graph of its own
+import torch
+import torch.nn.functional as F
+
+class Agent:
+    def update(self, states, actions, rewards):
+        states = torch.tensor(states).cuda()
+        rewards = torch.tensor(rewards).cuda()
+        actions = torch.tensor(actions).cuda()
+        value = self.critic(states)
+        critic_loss = F.mse_loss(value, rewards)
+        self.critic_opt.zero_grad()
+        critic_loss.backward(retain_graph=True)  # <- found
+        self.critic_opt.step()
+        advantage = (rewards - value).detach()
+        actor_loss = -(self.actor(states).gather(1, actions) * advantage).mean()
+        self.actor_opt.zero_grad()
+        actor_loss.backward()
+        self.actor_opt.step()
+
+# case: the actor's loss goes back through the critic's value
+import torch
+import torch.nn.functional as F
+
+class Agent:
+    def update(self, states, actions, rewards):
+        states = torch.tensor(states).cuda()
+        rewards = torch.tensor(rewards).cuda()
+        actions = torch.tensor(actions).cuda()
+        value = self.critic(states)
+        critic_loss = F.mse_loss(value, rewards)
+        self.critic_opt.zero_grad()
+        critic_loss.backward(retain_graph=True)
+        self.critic_opt.step()
+        advantage = rewards - value
+        actor_loss = -(self.actor(states).gather(1, actions) * advantage).mean()
+        self.actor_opt.zero_grad()
+        actor_loss.backward()
+        self.actor_opt.step()
+
+# case: both losses begin with features that are added to on the way
+import torch.nn.functional as F
+
+for x, y in loader:
+    feats = backbone(x.cuda())
+    feats = feats + 1
+    one = F.cross_entropy(head_a(feats), y.cuda())
+    two = F.mse_loss(head_b(x.cuda()), x.cuda())
+    two += F.cross_entropy(head_c(feats), y.cuda())
+    optimizer.zero_grad()
+    one.backward(retain_graph=True)
+    two.backward()
+    optimizer.step()
+
+# case: the value function learns from the same observations
+import torch
+import torch.nn.functional as F
+
+def update(policy, value_fn, buffer, pi_opt, v_opt, clip=0.2):
+    obs = torch.as_tensor(buffer["obs"], dtype=torch.float32).cuda()
+    adv = torch.as_tensor(buffer["adv"], dtype=torch.float32).cuda()
+    ratio = policy(obs).exp()
+    pi_loss = -torch.min(ratio * adv, ratio.clamp(1 - clip, 1 + clip) * adv).mean()
+    pi_opt.zero_grad()
+    pi_loss.backward(retain_graph=True)  # <- found
+    pi_opt.step()
+    v_loss = F.mse_loss(value_fn(obs), adv)
+    v_opt.zero_grad()
+    v_loss.backward()
+    v_opt.step()

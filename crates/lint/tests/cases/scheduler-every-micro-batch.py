@@ -198,3 +198,16 @@ def train(model, loader, optimizer, criterion, args):
         if (i + 1) % args.count == 0:
             optimizer.step()
             optimizer.zero_grad()
+
+# case: the schedule's length is divided by the window, a number
+from transformers import get_linear_schedule_with_warmup
+
+total = (len(loader) // 4) * 3
+schedule = get_linear_schedule_with_warmup(optimizer, 100, total)
+for i, (x, y) in enumerate(loader):
+    loss = criterion(model(x), y) / 4
+    loss.backward()
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+    schedule.step()  # <- found

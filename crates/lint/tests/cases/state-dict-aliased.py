@@ -310,3 +310,66 @@ def train(model, loader, optimizer, criterion, evaluate):
             best = model.state_dict()
             break
     return best
+
+# case: restored at the end of each round
+for task in tasks:
+    before = model.state_dict()  # <- found
+    for x, y in task:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(score(model, task))
+    model.load_state_dict(before)
+
+# case: averaged with what the round made of it
+for task in tasks:
+    before = copy.deepcopy(model.state_dict())
+    for x, y in task:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    after = model.state_dict()
+    model.load_state_dict({k: before[k] + 0.1 * (after[k] - before[k]) for k in before})
+
+# case: kept with its loss in a tuple
+best = (float("inf"), None)
+for epoch in range(10):
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    value = validate(model)
+    if value < best[0]:
+        best = (value, model.state_dict())  # <- found
+model.load_state_dict(best[1])
+
+# case: kept on the object and loaded by the same method
+class Regressor:
+    def fit(self, loader):
+        for epoch in range(10):
+            for x, y in loader:
+                self.optimizer.zero_grad()
+                self.criterion(self.net(x), y).backward()
+                self.optimizer.step()
+            loss = self.score()
+            if loss < self.best_loss:
+                self.best_loss = loss
+                self.best_weights = self.net.state_dict()  # <- found
+        self.net.load_state_dict(self.best_weights)
+
+# case: a fold begins its best weights anew
+for fold in range(5):
+    best = (float("inf"), None)
+    for epoch in range(10):
+        for x, y in loaders[fold]:
+            loss = criterion(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        value = validate(model)
+        if value < best[0]:
+            best = (value, model.state_dict())  # <- found
+    model.load_state_dict(best[1])

@@ -379,3 +379,25 @@ def train(model, loader, optimizer, criterion):
         optimizer.step()
         weights += out
         more += alpha
+
+# case: the terms of a loss are unknown but for their sum
+totals = {}
+for batch in loader:
+    out = model(batch["x"].cuda())
+    losses = {name: measure(out[name], batch[name]) for name, measure in measures.items()}
+    loss = sum(losses.values())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    for name, value in losses.items():
+        totals[name] = totals.get(name, 0.0) + value  # <- found
+
+# case: two totals in a tuple
+totals = (0.0, 0.0)
+for x, y in loader:
+    first, second = losses(model(x), y)
+    loss = first + second
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    totals = (totals[0] + first, totals[1] + second)  # <- found

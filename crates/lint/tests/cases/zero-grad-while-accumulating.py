@@ -243,3 +243,12 @@ def train(model, loader, optimizer, criterion, scaler, args):
             else:
                 with model.no_sync():
                     loss.backward()
+
+# case: the model clears its gradients, and the optimizer is known by its name
+def run(model, loader, optimizer, criterion):
+    for i, (x, y) in enumerate(loader):
+        model.zero_grad()  # <- found
+        loss = criterion(model(x), y) / 4
+        loss.backward()
+        if (i + 1) % 4 == 0 or i + 1 == len(loader):
+            optimizer.step()

@@ -107,7 +107,7 @@ import torch
 
 def watch(model, loader, criterion, optimizer):
     grads = []
-    model.fc.weight.register_hook(lambda g: grads.append(g))  # <- missed: activations-kept-by-hook
+    model.fc.weight.register_hook(lambda g: grads.append(g))  # <- found: activations-kept-by-hook
     for x, y in loader:
         optimizer.zero_grad()
         criterion(model(x.cuda()), y.cuda()).backward()

@@ -3,7 +3,7 @@
 use super::Reader;
 use crate::facts::kept::is_record;
 use crate::facts::paths::path;
-use crate::facts::roles::{Role, role, sounds_like_device};
+use crate::facts::roles::{Role, is_named, role, sounds_like_device};
 use crate::facts::structure::UnitId;
 use crate::facts::torch_names;
 use crate::facts::value::{Kind, Truth, Value};
@@ -92,7 +92,11 @@ impl<'a> Reader<'_, 'a> {
     fn role_of(&self, callee: &'a Expr, called: Value) -> Option<Role> {
         // Of `nn.MSELoss(reduction="none")` it is known that the result has no graph to follow.
         let is_open = called.graph == Truth::Maybe;
-        path(self.text, callee).filter(|_| is_open).and_then(role)
+        let path = path(self.text, callee).filter(|_| is_open)?;
+        role(path).or_else(|| {
+            let has_optimizer = self.optimized.iter().any(|words| is_named(path, words));
+            has_optimizer.then_some(Role::Model)
+        })
     }
 
     /// Calling a module: its output depends on its parameters wherever gradients are enabled.

@@ -221,6 +221,17 @@ impl<'a> Reader<'_, 'a> {
             "items" | "values" | "copy" => Some(receiver),
             "keys" => Some(Value::plain(Kind::Container)),
             "pop" | "get" | "popleft" => Some(self.part_of(receiver)),
+            // `history.setdefault(name, {})[step] = loss`
+            "setdefault"
+                if given
+                    .get(1)
+                    .is_some_and(|(_, value)| value.kind == Kind::Container) =>
+            {
+                Some(Value {
+                    kind: Kind::Container,
+                    ..receiver
+                })
+            }
             _ => Some(Value::UNKNOWN),
         }
     }

@@ -18,7 +18,8 @@ mod statements;
 use rustc_hash::FxHashMap;
 
 use super::imports::Imports;
-use super::roles::{Role, role};
+use super::paths::path;
+use super::roles::{Role, role, words_for_model};
 use super::structure::{ClassId, Structure, Unit, UnitId};
 use super::usage::{Usages, class_of};
 use super::value::{Kind, Truth, Value};
@@ -96,6 +97,7 @@ pub fn follow<'a>(
         usages,
         flow: Flow::default(),
         modules: module_classes(structure, imports),
+        optimized: optimized_names(text, structure),
         methods: dispatch::methods(structure),
         summaries: structure
             .units
@@ -132,6 +134,8 @@ struct Reader<'f, 'a> {
     flow: Flow,
     /// Which classes in the file are modules.
     modules: Vec<bool>,
+    /// The words that optimizers have in their names for their models.
+    optimized: Vec<Vec<String>>,
     /// The methods of all classes by their names.
     methods: FxHashMap<&'a str, Vec<UnitId>>,
     summaries: Vec<Summary>,
@@ -286,7 +290,7 @@ impl<'a> Reader<'_, 'a> {
     fn refined(&self, path: &str, value: Value, byte: usize) -> Value {
         let open = match value.kind {
             Kind::Unknown => true,
-            Kind::Tensor => value.graph == Truth::Maybe,
+            Kind::Tensor | Kind::Container => value.graph == Truth::Maybe,
             // The result of `torch.load` may be a whole model.
             Kind::StateDict => true,
             _ => false,
@@ -321,6 +325,13 @@ impl<'a> Reader<'_, 'a> {
                     value
                 }
             }
+            Some(known) if value.kind == Kind::Container => match known.kind {
+                Kind::Container => Value {
+                    graph: known.graph,
+                    ..value
+                },
+                _ => value,
+            },
             Some(known) if known.is_tensor() => Value {
                 graph: known.graph,
                 scalar: known.scalar,
@@ -371,6 +382,22 @@ impl<'a> Reader<'_, 'a> {
         }
         left.join(right)
     }
+}
+
+/// The words that optimizers have in their names for their models: `feat` of `feat_opt.step()`.
+fn optimized_names(text: &str, structure: &Structure<'_>) -> Vec<Vec<String>> {
+    let mut all: Vec<Vec<String>> = Vec::new();
+    for call in &structure.calls {
+        if let Expr::Attribute(function) = &*call.node.func
+            && function.attr.as_str() == "step"
+            && let Some(path) = path(text, &function.value)
+            && let Some(words) = words_for_model(path)
+            && !all.contains(&words)
+        {
+            all.push(words);
+        }
+    }
+    all
 }
 
 fn parameter_count(unit: &Unit<'_>) -> usize {

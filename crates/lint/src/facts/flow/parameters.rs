@@ -37,7 +37,7 @@ impl<'a> Reader<'_, 'a> {
         let value = match given.kind {
             Kind::Unset => self
                 .annotated(id, index)
-                .or_else(|| self.default_device(id, index))
+                .or_else(|| self.default(id, index))
                 .unwrap_or(Value::UNKNOWN),
             Kind::Unknown => self.annotated(id, index).unwrap_or(given),
             _ => given,
@@ -60,6 +60,11 @@ impl<'a> Reader<'_, 'a> {
         if let Some(class) = class {
             return Some(self.instance(class));
         }
+        match plain {
+            Some("float" | "int" | "bool") => return Some(Value::number()),
+            Some("str") => return Some(Value::plain(Kind::Text)),
+            _ => {}
+        }
         let name = self.imports.qualified(annotation)?;
         let kind = match name.as_str() {
             "torch.nn.Module" | "torch.nn.modules.module.Module" => Kind::Module(None),
@@ -72,14 +77,15 @@ impl<'a> Reader<'_, 'a> {
         Some(Value::of(kind))
     }
 
-    /// The value of a parameter that is `"cuda"` or another device unless a caller says otherwise.
-    fn default_device(&self, id: UnitId, index: usize) -> Option<Value> {
+    /// The value of a parameter that is a number, `"cuda"` or another text unless a caller says otherwise.
+    fn default(&self, id: UnitId, index: usize) -> Option<Value> {
         let node = self.structure.units[id].node?;
         match node.parameters.iter().nth(index)?.default()? {
             Expr::StringLiteral(text) => Some(Value {
                 card: calls::device_text(text.value.to_str()),
                 ..Value::plain(Kind::Text)
             }),
+            Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) => Some(Value::number()),
             _ => None,
         }
     }

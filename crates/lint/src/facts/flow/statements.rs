@@ -3,8 +3,9 @@
 use super::Reader;
 use crate::facts::each_expression;
 use crate::facts::paths::path;
+use crate::facts::roles::{Role, role};
 use crate::facts::torch_names;
-use crate::facts::usage::class_of;
+use crate::facts::usage::{class_of, unmoved};
 use crate::facts::value::{Kind, Truth, Value};
 use crate::python::{ExceptHandler, Expr, Operator, Ranged, Stmt, ast, deep, span};
 use crate::syntax::last_name;
@@ -148,11 +149,34 @@ impl<'a> Reader<'_, 'a> {
                     self.assign_made(target, made, value, byte);
                 }
             }
-            _ if self.makes_layer(target, made).is_some_and(|it| it) => {
-                self.assign(target, Value::of(Kind::Module(None)), byte);
+            _ if self.makes_layer(target, made).is_some_and(|it| it)
+                || self.copies_model(target, made).is_some_and(|it| it) =>
+            {
+                let module = Value {
+                    card: value.card,
+                    ..Value::of(Kind::Module(None))
+                };
+                self.assign(target, module, byte);
             }
             _ => self.assign(target, value, byte),
         }
+    }
+
+    /// `old = copy.deepcopy(model)` of a model of unknown origin, which is then called.
+    fn copies_model(&self, target: &'a Expr, made: &'a Expr) -> Option<bool> {
+        let Expr::Call(call) = unmoved(made) else {
+            return None;
+        };
+        let original = path(self.text, call.arguments.args.first()?)?;
+        let usage = self
+            .usages
+            .usage(self.structure, self.frame.unit, path(self.text, target)?);
+        Some(
+            self.imports.qualified(&call.func)? == "copy.deepcopy"
+                && self.flow.value(made).kind == Kind::Unknown
+                && role(original) == Some(Role::Model)
+                && usage.called,
+        )
     }
 
     fn makes_layer(&self, target: &'a Expr, made: &'a Expr) -> Option<bool> {
@@ -161,6 +185,7 @@ impl<'a> Reader<'_, 'a> {
             "Accuracy",
             "Augment",
             "Compose",
+            "Criteri",
             "Loss",
             "Metric",
             "Process",
@@ -168,18 +193,23 @@ impl<'a> Reader<'_, 'a> {
             "Token",
             "Transform",
         ];
-        let Expr::Call(call) = made else {
+        // `QNet(4).to(device)`: of the objects of a script's own classes, only modules are moved.
+        let is_moved = !std::ptr::eq(unmoved(made), made);
+        let Expr::Call(call) = unmoved(made) else {
             return None;
         };
         let name = path(self.text, target)?;
-        let class = class_of(self.structure, self.frame.unit)?;
         let maker = last_name(path(self.text, &call.func)?);
         let is_class = maker.starts_with(|first: char| first.is_ascii_uppercase())
             && maker.contains(|letter: char| letter.is_ascii_lowercase());
         let usage = self.usages.usage(self.structure, self.frame.unit, name);
-        Some(
+        let is_layer = || {
             name.starts_with("self.")
-                && self.modules[class]
+                && class_of(self.structure, self.frame.unit)
+                    .is_some_and(|class| self.modules[class])
+        };
+        Some(
+            (is_moved || is_layer())
                 && self.flow.value(made).kind == Kind::Unknown
                 && is_class
                 && usage.called
@@ -412,6 +442,19 @@ impl<'a> Reader<'_, 'a> {
                 Value {
                     graph: held.graph.or(value.graph),
                     card: held.card.or(value.card),
+                    ..held
+                },
+            );
+        }
+        // A tensor stays where it is, and has the graph of what is written into it.
+        if held.is_tensor()
+            && value.is_tensor()
+            && let Some(path) = path(self.text, container)
+        {
+            self.set(
+                path,
+                Value {
+                    graph: held.graph.or(value.graph),
                     ..held
                 },
             );
