@@ -7,6 +7,8 @@ elsewhere would be differentiated once for each chunk.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import weakref
 from collections.abc import Collection, Iterator
@@ -22,11 +24,16 @@ class GraphWatch:
         self._marks: list[weakref.ref[_Mark]] = []
         self.leaves: list[torch.Tensor] = []
         """The tensors that gradients are summed in."""
+        self.has_functions = False
+        """Whether somebody else than PyTorch has written a part of the backward pass."""
         for node in _nodes(tensors):
             variable = getattr(node, "variable", None)
             if variable is not None:
                 self.leaves.append(variable)
                 continue
+            function = getattr(node, "_forward_cls", None)
+            if function is not None and not _is_of_torch(function):
+                self.has_functions = True
             # It lives as long as the node does.
             mark = _Mark()
             node.register_prehook(mark)
@@ -38,6 +45,30 @@ class GraphWatch:
             return False
         gc.collect()
         return any(mark() is not None for mark in self._marks)
+
+
+def _is_of_torch(function: Any) -> bool:
+    return f"{function.__module__}.".startswith("torch.")
+
+
+@contextlib.contextmanager
+def hooks_noted() -> Iterator[list[Any]]:
+    """Note the tensors of a graph that get hooks meanwhile."""
+    noted: list[Any] = []
+    kind: Any = torch.Tensor
+    original = kind.register_hook
+
+    @functools.wraps(original)
+    def register_hook(tensor: Any, hook: Any) -> Any:
+        if tensor.grad_fn is not None:
+            noted.append(hook)
+        return original(tensor, hook)
+
+    kind.register_hook = register_hook
+    try:
+        yield noted
+    finally:
+        kind.register_hook = original
 
 
 class _Mark:

@@ -1,8 +1,9 @@
 """Tries whether a model's backward pass, too, can be run in chunks.
 
-A forward pass that treats samples one by one can have a backward pass that does not: functions that
-normalise a gradient over the batch, hooks, auxiliary losses that are added in backward. Gradients
-of the sum of all samples must be the sums of those of its parts, and 0 if those of the results are.
+A forward pass that treats samples one by one can have a backward pass that does not, where PyTorch
+does not derive it: functions that normalise a gradient over the batch, hooks, auxiliary losses that
+are added in backward. Gradients of the sum of all samples must be the sums of those of its parts,
+and 0 if those of the results are.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from ..surviving_oom_errors import is_out_of_memory
 from .attributes import first_difference
 from .batch import ALTERNATIVE, Batch
 from .comparison import differs, rows_differ
-from .escapes import GraphWatch
+from .escapes import GraphWatch, hooks_noted
 from .findings import Attributes, Findings, Model
 from .gradient_trial import GradientTrial, Results
 from .loss_labels import weighting_of
@@ -116,7 +116,7 @@ class Trial:
             else:
                 chunk.append(leaf.clone())
         arguments_before = _versions_of(chunk)
-        with torch.set_grad_enabled(needs_gradients):
+        with torch.set_grad_enabled(needs_gradients), hooks_noted() as hooks:
             watched = Attributes(model.module)
             tried = self._call(chunk)
         for path, old, new in zip(self._arguments.paths, arguments_before, _versions_of(chunk)):
@@ -154,10 +154,13 @@ class Trial:
         ):
             self._pad_first_sample()
         self._first_results = [
-            leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in tried.leaves
+            leaf.detach() if isinstance(leaf, torch.Tensor) and self._draws else None
+            for leaf in tried.leaves
         ]
         graph = GraphWatch([tried.leaves[at] for at in tried.tensors()])
-        del tried, chunk
+        # What PyTorch derives from a forward pass treats samples like that does.
+        self._has_own_backward = bool(hooks) or graph.has_functions
+        del tried, chunk, hooks
         self._state.restore()
         if AutocastState.now().is_on:
             torch.clear_autocast_cache()
@@ -226,7 +229,7 @@ class Trial:
                         f"it keeps {attribute} of the batch as an attribute, and that of a chunk "
                         "is another"
                     )
-            if needs_gradients:
+            if needs_gradients and self._has_own_backward:
                 self._require_same_gradients(weightings)
         return weightings, rivals, frozenset(left_by_first)
 
@@ -240,8 +243,7 @@ class Trial:
             yield
             return
         with torch.no_grad(), later():
-            again, _, _ = self._run(0, self._half)
-            self._require_repeated(again)
+            self._require_repeated()
             with in_evaluation(self._model.module, is_dropout):
                 self._run(0, self._half)
                 still_draws = not self._state.random.equals(RandomState.now(self._model.cards))
@@ -254,14 +256,16 @@ class Trial:
                 )
             yield
 
-    def _require_repeated(self, again: Nested) -> None:
-        if self._model.is_rehearsed or len(again.leaves) != len(self._first_results):
-            return
-        for path, before, after in zip(again.paths, self._first_results, again.leaves):
-            if not isinstance(before, torch.Tensor) or before.shape != after.shape:
+    def _require_repeated(self) -> None:
+        """The first run, made again, must have the same results."""
+        before, self._first_results = self._first_results, []
+        again, _, _ = self._run(0, self._half)
+        for path, one, other in zip(again.paths, before, again.leaves):
+            if one is None or one.shape != other.shape or not one.numel():
                 continue
-            rows = [each.reshape(1) if each.dim() == 0 else each for each in (before, after)]
-            if before.numel() and rows_differ(rows[0], rows[1:], self._tolerance(before)):
+            rows = [each.reshape(1) if each.dim() == 0 else each for each in (one, other)]
+            differ = rows_differ(rows[0], rows[1:], self._tolerance(one))
+            if not self._model.is_rehearsed and bool(differ):
                 raise self._refused(
                     f"{path} is another when it is computed again from the same state"
                 )
