@@ -85,10 +85,10 @@ build-tests: ## Build the tests of the crates
 test-rust: ## Tests of the crates, against the symbols that every tested torch imports
 	$(pythons); unset GHOSTGPU_LIBRARY GHOSTGPU_AGENT_DIR; \
 	if cargo nextest --version >/dev/null 2>&1; then \
-		cargo nextest run --workspace --locked --tests; \
+		cargo nextest run --workspace --locked --tests --no-fail-fast; \
 		cargo test --workspace --locked --doc --quiet; \
 	else \
-		cargo test --workspace --locked --quiet; \
+		cargo test --workspace --locked --quiet --no-fail-fast; \
 	fi
 
 .PHONY: lint-python

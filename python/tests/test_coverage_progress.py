@@ -185,6 +185,93 @@ def test_evaluations_are_ahead_only_where_a_call_leads_to_them() -> None:
     assert lines == ["train.py:5", "train.py:18"]
 
 
+WITHOUT_GRADIENTS = """
+import torch
+from torch import no_grad
+from torch.nn.init import trunc_normal_
+
+class Average:
+    @torch.no_grad()
+    def update(self, model):
+        for own, other in zip(self.values, model.parameters()):
+            own.lerp_(other, 0.1)
+
+class Unnamed:
+    @torch.no_grad()
+    def update(self):
+        self.model(x)
+
+class Sharp(torch.optim.Optimizer):
+    @torch.no_grad()
+    def step(self, closure=None):
+        loss = closure()
+
+class Sampler:
+    @torch.inference_mode()
+    def draw(self):
+        return self.model.generate(8)
+
+def initialise(layer):
+    with torch.no_grad():
+        trunc_normal_(layer.weight)
+        layer.bias.zero_()
+
+@no_grad()
+def accuracy(loader):
+    return sum(model(x) for x in loader)
+
+average, sampler = Average(), Sampler()
+for step in range(100):
+    Sharp(model.parameters()).step()
+    average.update(model)
+    if step % 50 == 49:
+        with torch.no_grad():
+            grid = generator(noise)
+        with torch.inference_mode(False):
+            model(x)
+        sampler.draw()
+        accuracy(loader)
+initialise(layer)
+"""
+
+
+def test_a_model_called_without_gradients_is_an_evaluation_and_an_average_is_not() -> None:
+    lines = [str(line) for line in reachable_evaluations([("train.py", WITHOUT_GRADIENTS)])]
+    assert lines == ["train.py:23", "train.py:32", "train.py:41"]
+
+
+BEFORE_AND_AFTER = """
+def build():
+    model = Model().eval()
+
+def evaluate():
+    model.eval()
+    for x in loader:
+        model(x)
+
+def once():
+    model.eval()
+    for x in loader:
+        model(x)
+
+build()
+build()
+once()
+evaluate()
+train()
+evaluate()
+"""
+
+
+def test_what_goes_through_data_at_two_places_may_evaluate_again() -> None:
+    lines = reachable_evaluations([("train.py", BEFORE_AND_AFTER)])
+    assert {str(line): line.is_repeated for line in lines} == {
+        "train.py:3": False,
+        "train.py:6": True,
+        "train.py:11": False,
+    }
+
+
 @pytest.mark.parametrize("text", ["def broken(:", "\0", "x = (" * 500])
 def test_text_that_is_no_python_has_no_evaluation(text: str) -> None:
     assert reachable_evaluations([("train.py", text)]) == []
@@ -208,3 +295,21 @@ def test_a_short_script_is_not_hurried_through(seconds_of_a_step: float, expecte
     progress = CountedProgress(60, Clock(), processor_clock=cpu_time)
     # A hundred steps of 0.05 s are more than a twentieth of the budget, and then come ten passes.
     assert _steps_until_enough(progress, [5], 5) == expected
+
+
+@pytest.mark.parametrize(("end_of_pass", "expected"), [(5, 93), (None, 89)])
+def test_further_epochs_and_steps_follow_while_they_take_little_time(
+    end_of_pass: int | None, expected: int
+) -> None:
+    spent = [0.0]
+
+    class Slow(Progress):
+        def note_step(self, step: int, peaks: tuple[int, ...], allocated_bytes: int = 0) -> None:
+            # The second step ends the time in which nothing is hurried.
+            spent[0] += 3.0 if step == 2 else 0.0625
+            super().note_step(step, peaks, allocated_bytes)
+
+    progress = Slow(60, Clock(), processor_clock=lambda: spent[0])
+    # A twelfth of the budget is 80 steps of a sixteenth of a second.
+    assert _steps_until_enough(progress, [5], end_of_pass) == expected
+    assert progress.later_passes_are_alike

@@ -460,3 +460,33 @@ def test_tensors_are_no_sequences_to_c_code(rehearse_on_card: Rehearse) -> None:
         "Mine 0 1.0 2 3",
         "Own 1 1.0 2 3",
     ], done.stderr
+
+
+def test_values_from_large_memory_of_numpy_and_of_a_loaders_workers_are_known(
+    rehearse_on_card: Rehearse,
+) -> None:
+    done = rehearse_on_card(
+        """
+        import numpy, torch
+        from torch.utils.data import DataLoader
+        array = numpy.arange(1 << 20).reshape(1024, 1024) % 5
+        labels = torch.from_numpy(array)
+        sent = labels.cuda()
+        array[:] = 7
+        print((sent == 4).nonzero().shape[0], sent.max().item())
+        whole = torch.arange(9 << 20)
+        print(whole[5:8].cuda().tolist(), whole[::3 << 20].cuda().tolist())
+        maps = [torch.full((512, 512), 255)] * 2 + [torch.zeros(512, 512, dtype=torch.int64)] * 2
+        for batch in DataLoader(maps, batch_size=4, num_workers=1):
+            target = batch.cuda()
+            logits = torch.randn(4, 512, 512, device="cuda")
+            print(logits[target != 255].shape[0])
+        """
+    )
+    assert done.stdout.splitlines() == [
+        f"{(1 << 20) // 5} 4",
+        f"[5, 6, 7] {[0, 3 << 20, 6 << 20]}",
+        str(2 * 512 * 512),
+    ], done.stderr
+    (report,) = done.reports
+    assert not report["assumptions"]

@@ -77,7 +77,7 @@ def test_where_the_watchdog_can_be_asked_nobody_sleeps_and_the_answer_says_what_
     reducer._rebuild_buckets()
     assert (waits, asked) == ([], ["group"])
     (sentence,) = assumptions
-    assert sentence.endswith("a card may hold both for a while (5 MiB more)")
+    assert sentence.endswith("a card may hold both for a while (5.00 MiB more)")
 
 
 @pytest.mark.parametrize(

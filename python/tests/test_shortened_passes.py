@@ -14,7 +14,13 @@ from ghostgpu.agent.coverage.passes import Place, ShortenedPass
 torch = pytest.importorskip("torch")
 
 
-def batches_of_a_hurried_pass(*, shortens: bool, in_lockstep: bool = False) -> int:
+def batches_of_a_hurried_pass(
+    *,
+    shortens: bool,
+    in_lockstep: bool = False,
+    is_evaluation: bool = True,
+    batches_per_step: int = 3,
+) -> int:
     """How many of five batches a script gets in an epoch in which nothing new is expected."""
     progress = SimpleNamespace(
         begin=lambda: None,
@@ -28,11 +34,12 @@ def batches_of_a_hurried_pass(*, shortens: bool, in_lockstep: bool = False) -> i
         progress=progress,
         shortens=shortens,
         in_lockstep=lambda: in_lockstep,
+        batches_per_step=batches_per_step,
         note_handed_on=lambda under_way: None,
         note_pass_end=lambda place, ended, is_complete: None,
     )
     loader = torch.utils.data.DataLoader(torch.arange(10), batch_size=2)
-    place = Place(("train.py:1", True))
+    place = Place(("train.py:1", is_evaluation))
     return len(list(ShortenedPass(coverage, loader, iter(loader), place)))
 
 
@@ -53,6 +60,7 @@ def indices_handed_on(
     sizes: int = 1,
     batches: int = 40,
     batches_per_step: int = 1,
+    drawn_ahead: int = 0,
     has_length: bool = True,
 ) -> list[int]:
     """Which batches of a pass a script gets that takes so much CPU time for each."""
@@ -88,9 +96,10 @@ def indices_handed_on(
     taken = []
     for batch in ShortenedPass(coverage, loader, iter(loader), Place(("train.py:1", False))):
         taken.append(int(batch[0]))
-        clock[0] += seconds_each
-        if len(taken) % batches_per_step == 0:
-            progress.steps += 1
+        used = len(taken) - drawn_ahead
+        if used > 0:
+            clock[0] += seconds_each
+            progress.steps += used % batches_per_step == 0
     return taken
 
 
@@ -105,6 +114,13 @@ def test_batches_of_different_sizes_are_all_handed_on_where_there_is_time(
 def test_a_pass_that_takes_little_time_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(indices_handed_on(monkeypatch, seconds_each=0.02)) == 40
     assert indices_handed_on(monkeypatch, seconds_each=0.1) == [0, 1, 2, 38, 39]
+
+
+def test_batches_that_are_drawn_ahead_do_not_make_a_pass_seem_fast(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken = indices_handed_on(monkeypatch, seconds_each=0.15, drawn_ahead=1)
+    assert taken == [0, 1, 2, 3, 38, 39]
 
 
 def test_a_pass_of_unknown_length_is_not_cut_for_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,8 +142,10 @@ def test_accumulation_windows_end_where_they_end_in_the_whole_pass(
     assert all(place % 4 == index % 4 for place, index in enumerate(taken))
 
 
-def test_an_epoch_that_is_only_begun_gives_one_batch() -> None:
+def test_an_epoch_that_is_only_begun_gives_one_batch_or_what_a_step_takes() -> None:
     assert batches_of_a_hurried_pass(shortens=True) == 1
+    assert batches_of_a_hurried_pass(shortens=True, is_evaluation=False) == 3
+    assert batches_of_a_hurried_pass(shortens=True, is_evaluation=False, batches_per_step=1) == 1
 
 
 @pytest.mark.parametrize("lockstep", [False, True])

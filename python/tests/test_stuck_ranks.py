@@ -12,7 +12,12 @@ import pytest
 
 from ghostgpu.agent import rank_processes
 from ghostgpu.agent.rank_processes import RankProcess, RankProcesses
-from ghostgpu.agent.stuck_ranks import DEADLOCK_SECONDS, PATIENCE_SECONDS, find_trouble
+from ghostgpu.agent.stuck_ranks import (
+    DEADLOCK_SECONDS,
+    PATIENCE_SECONDS,
+    STILL_SECONDS,
+    find_trouble,
+)
 from ghostgpu.agent.stuck_ranks import rank_and_size as said_by
 
 LONG = DEADLOCK_SECONDS + 1
@@ -72,6 +77,46 @@ def test_a_rank_that_is_on_its_way_is_waited_for() -> None:
     assert sentence(process(0), process(1, waits_in=None), waited=10_000) is None
     by_the_rehearsal = process(1, is_alive=False, was_ended=True)
     assert sentence(process(0, waits_in=None), by_the_rehearsal) is None
+
+
+@pytest.mark.parametrize("size", [None, 2])
+def test_a_rank_that_does_nothing_is_named_with_its_line(size: int | None) -> None:
+    idle = process(1, size, waits_in=None)
+    idle.still_seconds, idle.stands_at = STILL_SECONDS - 1, "train.py:20"
+    assert sentence(process(0), idle, waited=10_000) is None
+    idle.still_seconds = STILL_SECONDS + 1
+    told = f"rank 0 waits in {INIT} for rank 1, which has done nothing for 50 s"
+    assert sentence(process(0), idle) == f"{told} at train.py:20"
+    idle.stands_at = None
+    assert sentence(process(0), idle) == told
+
+
+def test_a_rank_that_does_nothing_is_waited_for_while_another_works() -> None:
+    idle, busy = process(1, 3, waits_in=None), process(2, 3, waits_in=None)
+    idle.still_seconds = STILL_SECONDS + 1
+    assert sentence(process(0, 3), idle, busy, expected=3, waited=10_000) is None
+
+
+def test_what_a_rank_has_started_works_for_it() -> None:
+    own = RankProcess(os.getpid(), 1)
+    before = own.ticks
+    busy = "while sum(__import__('os').times()[:2]) < 0.5: pass\nprint(flush=True)\ninput()"
+    command = [sys.executable, "-c", busy]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        assert own.ticks >= before + 40
+        other.kill()
+
+
+def test_a_process_says_where_it_stands_until_it_goes_on(tmp_path: Path) -> None:
+    processes = RankProcesses(str(tmp_path))
+    processes.note_spawned([os.getpid()])
+    processes.note_standing("train.py:20")
+    assert [peer.stands_at for peer in processes.peers()[0]] == ["train.py:20"]
+    processes.note_going_on()
+    assert [peer.stands_at for peer in processes.peers()[0]] == [None]
 
 
 def test_ranks_that_were_never_started_are_told_with_how_many_were() -> None:

@@ -15,8 +15,8 @@ READS = [
     ("x.mean().item()", "0.5", "0.0"),
     ("round(math.log10(1 / x[0, 0].item()), 3)", "0.301", "ZeroDivisionError"),
     ("x.half().sum().item()", "0.5", "0.0"),
-    ("x[0].tolist()", "[0.5, 0.5, 0.5, 0.5]", "[0.0, 0.0, 0.0, 0.0]"),
-    ("x[0].cpu().tolist()", "[0.5, 0.5, 0.5, 0.5]", "[0.0, 0.0, 0.0, 0.0]"),
+    ("len(set(x.flatten().tolist())), x.cpu().sum(0).tolist() == [0.0] * 4", "*", "(1, True)"),
+    ("x.tolist() == x.cpu().tolist() == x.cpu().clone().tolist()", "True", "True"),
     ("x.argmax(1).tolist()", "[0, 0, 0, 0, 0, 0, 0, 0]", "[0, 0, 0, 0, 0, 0, 0, 0]"),
     ("torch.multinomial(x.softmax(1), 1).max().item()", "0", "0"),
     ("torch.isfinite(x).all().item()", "True", "False"),
@@ -34,10 +34,18 @@ READS = [
     ("(x > 0).sum().float().item()", "32.0", "0.0"),
     ("torch.isnan(x).sum().item(), (x != x).sum().item()", "(0, 0)", "(0, 0)"),
     ("(torch.isnan(x) | ~torch.isfinite(x)).sum().item()", "0", "0"),
-    ("torch.isfinite(x).sum().item(), (x == x).float().mean().item()", "(32, 0.5)", "(0, 0.0)"),
+    ("torch.isfinite(x).sum().item(), (x == x).float().mean().item()", "(32, 1.0)", "(0, 0.0)"),
+    ("torch.isnan(x).float().max().item(), (x != x).sum().div(9).item()", "(0.0, 0.0)", "*"),
+    ("bool(torch.isnan(x).all()), bool(torch.isfinite(x).any())", "(False, True)", "*"),
+    ("(x > 3).float().sum().item(), (x > 3).long().sum().item()", "(32.0, 32)", "(0.0, 0)"),
+    ("(x > 3).int().sum(1).tolist()[0], (x > 3).float().mean().item()", "(4, 0.5)", "(0, 0.0)"),
     ("len(x[torch.isnan(x)]), len(x[~torch.isnan(x)])", "(0, 32)", "(32, 32)"),
     ("(x == 1).sum().item(), (x.argsort(1) == 3).sum().item()", "(32, 32)", "(0, 0)"),
     ("(x != x + 1).sum().item(), (x < 0).sum().item()", "(32, 32)", "(0, 0)"),
+    ("torch.unique(x.argmax(1), return_counts=True)[1].tolist()", f"{[1] * 8}", f"{[1] * 8}"),
+    ("(x > 0).unique(return_counts=True)[1].tolist()", "[16, 16]", "[16, 16]"),
+    ("len(x.mul(255).byte().repeat(9, 1).unique()), len((x > 0).unique())", "(256, 2)", "(256, 2)"),
+    ("sum(torch.unique(x, dim=0, return_counts=True)[1].tolist())", "8", "8"),
     ("x.softmax(1)[0].tolist()", "[0.25, 0.25, 0.25, 0.25]", "[0.0, 0.0, 0.0, 0.0]"),
     ("1 / (x.max() - x.min()).item()", "4.0", "ZeroDivisionError"),
     ("(x.mean() + torch.full((), 2.0).cuda()).item()", "2.5", "0.0"),
@@ -152,6 +160,36 @@ def test_a_gradient_scaler_skips_no_step_and_keeps_its_scale(rehearse_on_card: R
 
 
 @needs_torch
+def test_numbers_copied_to_the_host_together_differ(rehearse_on_card: Rehearse) -> None:
+    done = rehearse_on_card(
+        """
+        import torch
+        x = torch.nn.Linear(4, 6).cuda()(torch.ones(300, 4).cuda()).detach()
+        host = x.cpu()
+        print(len(set(host.flatten().tolist())) > 1700, host.min() >= 0.25, host.max() <= 0.75)
+        print(torch.linalg.matrix_rank(host).item(), torch.linalg.inv(torch.cov(host.T)).shape)
+        product = (x.T @ x).cpu()
+        torch.distributions.MultivariateNormal(torch.zeros(6), product)
+        print(torch.linalg.solve(product.double(), host.T.double()).isfinite().all())
+        boxes = x[:, :4].cpu()
+        print((boxes[:, 2:] > boxes[:, :2]).all())
+        wide = torch.zeros(6, 300).t()
+        wide.copy_(x)
+        print(wide.equal(host), x.half().cpu().unique().numel() > 200, x.mean().cpu().item())
+        print(x.softmax(1).cpu().sum(1).max())
+        """
+    )
+    assert done.stdout.splitlines() == [
+        "True tensor(True) tensor(True)",
+        "6 torch.Size([6, 6])",
+        "tensor(True)",
+        "tensor(True)",
+        "True True 0.5",
+        "tensor(1.)",
+    ], done.stderr
+
+
+@needs_torch
 def test_distributions_take_what_a_network_gives_them(rehearse_on_card: Rehearse) -> None:
     done = rehearse_on_card(
         """
@@ -179,6 +217,9 @@ LOOPS = {
     "a condition before return": ("while 1:\n    if x.item():\n        return 3", 2, True, False),
     "a name in its condition": ("while y > 1:\n    y = x.item()", 2, True, False),
     "by way of other names": ("while y > 1:\n    z = x.item()\n    y = z + 1", 2, True, False),
+    "a flag": ("while not a:\n    if x.item() > 1:\n        a = True", 2, True, False),
+    "a counter": ("while n < 9:\n    y = x.item()\n    if y:\n        n += 1", 2, True, False),
+    "the best": ("while n:\n    if x.item() > a:\n        a = 2\n    n -= 1", 2, False, False),
     "only a print": ("while n < 9:\n    print(x.item())\n    n += 1", 2, False, False),
     "a list": ("while n < 9:\n    losses.append(x.item())\n    n += 1", 2, False, False),
     "a for loop": ("for n in range(9):\n    if x.item() > 1:\n        break", 2, False, False),
@@ -220,3 +261,57 @@ def test_a_loop_that_waits_for_a_value_is_given_others_and_ended(
     assert done.report["waits_at"] == "script.py:11"
     sentence = "script.py:7: the loop is assumed to end by a value that only a real card computes"
     assert sentence in done.report["assumptions"]
+
+
+@needs_torch
+def test_a_loop_of_a_library_that_waits_for_a_value_is_given_others(
+    rehearse_on_card: Rehearse,
+) -> None:
+    done = rehearse_on_card(
+        """
+        import torch
+        from _ghostgpu.agent import waiting_loops
+        waiting_loops.OTHERS_AFTER_SECONDS = 0.2
+        x = torch.nn.Linear(4, 4).cuda()(torch.ones(8, 4).cuda())
+        direction = torch.distributions.VonMises(x, x.exp())
+        for _ in range(3):
+            print(tuple(direction.sample().shape))
+        """
+    )
+    assert done.stdout.splitlines() == ["(8, 4)"] * 3, done.stderr
+    sentence = "script.py:8: the loop is assumed to end by a value that only a real card computes"
+    assert sentence in done.report["assumptions"]
+
+
+@needs_torch
+def test_loops_that_end_by_themselves_are_not_taken_for_one_that_waits(
+    rehearse_on_card: Rehearse,
+) -> None:
+    done = rehearse_on_card(
+        """
+        import time, torch
+        from _ghostgpu.agent import waiting_loops
+        waiting_loops.OTHERS_AFTER_SECONDS, waiting_loops.ENDS_AFTER_SECONDS = 0.1, 0.4
+        net = torch.nn.Linear(4, 9).cuda()
+        x = torch.ones(1, 4).cuda()
+        def generated():
+            tokens = []
+            while True:
+                token = net(x).argmax().item()
+                if token == 7 or len(tokens) == 20:
+                    return len(tokens)
+                tokens.append(token)
+        began, lengths = time.monotonic(), set()
+        while time.monotonic() < began + 1.5:
+            lengths.add(generated())
+        print(lengths)
+        while len(lengths) < 400:
+            lengths.add(-len(lengths))
+            time.sleep(0.002)
+            if torch.isnan(net(x).sum()):
+                break
+        print(len(lengths))
+        """
+    )
+    assert done.stdout.split() == ["{20}", "400"], done.stderr
+    assert done.report["waits_at"] is None

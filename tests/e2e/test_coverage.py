@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import pytest
@@ -9,7 +10,23 @@ from conftest import MIB, Answered, Rehearse
 
 BUDGET = ("--budget", "40s")
 
-SETUP = """
+SLOW = {"STEP_SECONDS": "0.15"}
+"""For the environment of a script: its batches take processor time, as those of a training do whose
+passes are too long to be rehearsed whole."""
+BUDGET_OF_SLOW = ("--budget", "30s")
+
+SLOW_DOWN = """
+import os, time
+
+def think():
+    ends = time.process_time() + float(os.environ.get("STEP_SECONDS", 0))
+    while time.process_time() < ends:
+        pass
+
+"""
+
+SETUP = f"""
+{SLOW_DOWN}
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
@@ -23,17 +40,19 @@ optimizer = torch.optim.Adam(model.parameters())
 def train(loader):
     model.train()
     for (x,) in loader:
+        think()
         loss = model(x.cuda()).square().mean()
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
 
 
-def evaluate(loader):
+def evaluate(loader, before_batch=lambda: None):
     model.eval()
     results = []
     with torch.no_grad():
         for (x,) in loader:
+            before_batch()
             results.append(model(x.cuda()).sum(1).cpu())
     return torch.cat(results)
 """
@@ -80,8 +99,61 @@ ACCUMULATION = """
 data = TensorDataset(torch.randn(9_050, 1024))
 for epoch in range(3):
     for index, (x,) in enumerate(loader := DataLoader(data, 50)):
+        think()
         model(x.cuda()).square().mean().backward()
         if (index + 1) % 8 == 0 or index + 1 == len(loader):
+            optimizer.step()
+            optimizer.zero_grad()
+"""
+
+EVALUATION_WITHOUT_EVAL = """
+data = torch.randn(20_000, 1024)
+for begin in range(0, EPOCHS * 300, 100):
+    model(data[:100].cuda()).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+with torch.no_grad():
+    model(data.cuda())
+"""
+
+EVALUATION_BEFORE_AND_AFTER = """
+data = TensorDataset(torch.randn(2_000, 1024))
+evaluate(DataLoader(data, 2_000))
+for epoch in range(EPOCHS):
+    train(DataLoader(data, 100))
+evaluate(DataLoader(data, 2_000))
+"""
+
+EVALUATION_OF_A_LARGER_SET_AT_THE_END = """
+def embed(samples):
+    model.eval()
+    with torch.no_grad():
+        loader = DataLoader(TensorDataset(torch.randn(samples, 1024)), 100)
+        return torch.cat([model(x.cuda()) for (x,) in loader])
+
+for epoch in range(EPOCHS):
+    train(DataLoader(TensorDataset(torch.randn(2_000, 1024)), 100))
+    embed(500)
+embed(20_000)
+"""
+
+ANOTHER_TRAINING_AFTER_THE_FIRST = """
+data = TensorDataset(torch.randn(2_000, 1024))
+for width in (1024, 2048, 8192):
+    model = torch.nn.Sequential(
+        torch.nn.Linear(1024, width), torch.nn.ReLU(), torch.nn.Linear(width, 1024)
+    ).cuda()
+    optimizer = torch.optim.Adam(model.parameters())
+    for epoch in range(EPOCHS):
+        train(DataLoader(data, 100))
+"""
+
+ACCUMULATION_IN_MANY_EPOCHS = """
+data = TensorDataset(torch.randn(400, 1024))
+for epoch in range(100_000):
+    for index, (x,) in enumerate(DataLoader(data, 20)):
+        model(x.cuda()).square().mean().backward()
+        if (index + 1) % 4 == 0:
             optimizer.step()
             optimizer.zero_grad()
 """
@@ -98,7 +170,7 @@ def peaks(answer: Answered) -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     ("loop", "most_steps"),
     [
-        pytest.param(EPOCHS, 25, id="epochs", marks=pytest.mark.at_length),
+        pytest.param(EPOCHS, 60, id="epochs", marks=pytest.mark.at_length),
         # From the longest batch on, none is left out: they differ in size, and there is time.
         pytest.param(LONGEST_IN_THE_MIDDLE, 650, id="lengths"),
         pytest.param(
@@ -118,22 +190,51 @@ def test_the_peaks_of_a_whole_training_come_out_with_few_of_its_steps(
 ) -> None:
     whole = rehearse(SETUP + loop, "--full", "--no-breakdown", "--no-retry").expect(0)
     assert whole["covered"] == []
-    covered = rehearse(SETUP + loop, *BUDGET, "--no-breakdown", "--no-retry").expect(0)
+    options = (*BUDGET_OF_SLOW, "--no-breakdown", "--no-retry")
+    covered = rehearse(SETUP + loop, *options, environment=SLOW).expect(0)
     assert covered["steps"] <= most_steps < whole["steps"]
     assert peaks(covered) == peaks(whole)
     assert covered["not_reached"] == []
 
 
+@pytest.mark.parametrize(
+    "loop",
+    [
+        pytest.param(EVALUATION_WITHOUT_EVAL, id="without-eval"),
+        pytest.param(
+            EVALUATION_BEFORE_AND_AFTER, id="before-and-after", marks=pytest.mark.at_length
+        ),
+        pytest.param(
+            EVALUATION_OF_A_LARGER_SET_AT_THE_END, id="larger-set", marks=pytest.mark.at_length
+        ),
+        pytest.param(ANOTHER_TRAINING_AFTER_THE_FIRST, id="another-training"),
+    ],
+)
+def test_what_comes_after_many_steps_is_in_the_peaks(rehearse: Rehearse, loop: str) -> None:
+    options = ("--no-breakdown", "--no-retry")
+    few, many = (SETUP + loop.replace("EPOCHS", epochs) for epochs in ("3", "40"))
+    whole = rehearse(few, "--full", *options).expect(0)
+    covered = rehearse(many, *BUDGET, *options).expect(0)
+    assert peaks(covered) == peaks(whole)
+    assert "end-of-script" in parts(covered)
+
+
+def test_an_epoch_that_is_only_begun_still_makes_a_step(rehearse: Rehearse) -> None:
+    done = rehearse(SETUP + ACCUMULATION_IN_MANY_EPOCHS, "--budget", "20s", "--no-retry").expect(0)
+    assert done["stopped_by_step_limit"]
+
+
 def test_what_was_covered_is_named(rehearse: Rehearse) -> None:
-    done = rehearse(SETUP + EPOCHS, *BUDGET, "--no-retry").expect(0)
+    done = rehearse(SETUP + EPOCHS, *BUDGET_OF_SLOW, "--no-retry", environment=SLOW).expect(0)
     assert parts(done) == {
         "steps": str(done["steps"]),
         "largest-batch": "200×1024",
         "smallest-batch": "100×1024",
         "last-batch": "100×1024",
-        "evaluation": "at train.py:22",
-        "checkpoint": "at train.py:34",
-        "next-epoch": "18 steps",
+        "evaluation": "at train.py:32",
+        "checkpoint": "at train.py:45",
+        # Five in the first, which is shortened.
+        "next-epoch": f"{done['steps'] - 5} steps",
     }
 
 
@@ -161,7 +262,7 @@ while True:
 """
     done = rehearse(SETUP + loop, "--budget", "3s", "--no-retry", "--no-breakdown")
     assert [each["part"] for each in done["not_reached"]] == ["evaluation"]
-    assert "train.py:22" in done["not_reached"][0]["because"]
+    assert "train.py:32" in done["not_reached"][0]["because"]
 
 
 def test_a_script_that_counts_its_results_is_rehearsed_with_whole_passes(
@@ -171,9 +272,10 @@ def test_a_script_that_counts_its_results_is_rehearsed_with_whole_passes(
 data = TensorDataset(torch.randn(8_000, 1024))
 for epoch in range(2):
     train(DataLoader(data, 100))
-    assert len(evaluate(DataLoader(data, 100))) == len(data), "results are missing"
+    assert len(evaluate(DataLoader(data, 100), think)) == len(data), "results are missing"
 """
-    done = rehearse(SETUP + loop, *BUDGET, "--no-retry", "--no-breakdown").expect(0)
+    options = (*BUDGET_OF_SLOW, "--no-retry", "--no-breakdown")
+    done = rehearse(SETUP + loop, *options, environment=SLOW).expect(0)
     assert any("results are missing" in sentence for sentence in done["assumptions"])
     assert "end-of-script" in parts(done) or done["steps"] >= 80
 
@@ -234,7 +336,8 @@ for epoch in range(2):
 
 def test_lightning_validates_though_its_epoch_is_shortened(rehearse_reference: Rehearse) -> None:
     done = rehearse_reference(
-        """
+        SLOW_DOWN
+        + textwrap.dedent("""
         import lightning, torch
         from torch.utils.data import DataLoader, TensorDataset
 
@@ -244,6 +347,7 @@ def test_lightning_validates_though_its_epoch_is_shortened(rehearse_reference: R
                 self.layer = torch.nn.Linear(512, 512)
 
             def training_step(self, batch, _):
+                think()
                 return self.layer(batch[0]).square().mean()
 
             def validation_step(self, batch, _):
@@ -261,10 +365,11 @@ def test_lightning_validates_though_its_epoch_is_shortened(rehearse_reference: R
             enable_progress_bar=False, enable_model_summary=False, num_sanity_val_steps=0,
         )
         trainer.fit(Job(), DataLoader(data, 100), DataLoader(data, 500))
-        """,
-        *BUDGET,
+        """),
+        *BUDGET_OF_SLOW,
         "--no-retry",
         "--no-breakdown",
+        environment=SLOW,
     ).expect(0)
     assert done["steps"] <= 25
     assert done.stdout.startswith("validated ")
@@ -273,7 +378,8 @@ def test_lightning_validates_though_its_epoch_is_shortened(rehearse_reference: R
 
 def test_the_trainer_evaluates_before_its_five_hundredth_step(rehearse_reference: Rehearse) -> None:
     done = rehearse_reference(
-        """
+        SLOW_DOWN
+        + textwrap.dedent("""
         import torch
         from transformers import BertConfig, BertForSequenceClassification
         from transformers import Trainer, TrainingArguments
@@ -282,8 +388,10 @@ def test_the_trainer_evaluates_before_its_five_hundredth_step(rehearse_reference
         config = BertConfig(
             hidden_size=128, num_hidden_layers=2, num_attention_heads=2, intermediate_size=256
         )
+        model = BertForSequenceClassification(config)
+        model.register_forward_pre_hook(lambda *_: think())
         trainer = Trainer(
-            BertForSequenceClassification(config),
+            model,
             TrainingArguments(
                 "out", per_device_train_batch_size=8, eval_strategy="steps", eval_steps=500,
                 save_steps=500, report_to=[], disable_tqdm=True,
@@ -292,10 +400,11 @@ def test_the_trainer_evaluates_before_its_five_hundredth_step(rehearse_reference
             eval_dataset=rows[:400],
         )
         trainer.train()
-        """,
-        *BUDGET,
+        """),
+        *BUDGET_OF_SLOW,
         "--no-retry",
         "--no-breakdown",
+        environment=SLOW,
     ).expect(0)
     assert done["steps"] <= 20
     assert {"evaluation", "last-batch", "checkpoint", "next-epoch"} <= set(parts(done))

@@ -186,6 +186,55 @@ def test_a_rank_that_fails_before_it_meets_the_others_is_named(
     assert words in torchrun(rehearse_reference, script).expect(code)["reason"]
 
 
+@pytest.mark.at_length
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (
+            EARLY.replace("import os, sys", "import os, time, torch").replace("DEVICE", ""),
+            "waits in all_reduce at train.py:9 for rank 1, which has done nothing for 50 s at "
+            "train.py:5",
+        ),
+        (
+            BEGIN + "import time\nx = torch.ones(1, device='cuda')\ndist.all_reduce(x)\n"
+            "if rank == 1:\n    ENDING\ndist.all_reduce(x)\nx.item()\n",
+            "waits in all_reduce (sum) of 1 × float32 at train.py:11 for rank 1, which has done "
+            "nothing for 45 s at train.py:10",
+        ),
+    ],
+)
+def test_a_rank_that_does_nothing_is_named_with_its_line(
+    rehearse_reference: Rehearse, script: str, words: str
+) -> None:
+    done = torchrun(rehearse_reference, script.replace("ENDING", "time.sleep(10_000)")).expect(2)
+    assert words in done["reason"]
+
+
+@pytest.mark.at_length
+def test_objects_of_any_size_reach_the_other_ranks(rehearse_reference: Rehearse) -> None:
+    torchrun(
+        rehearse_reference,
+        BEGIN
+        + """
+from torch.distributed.optim import ZeroRedundancyOptimizer
+objects = [None, None]
+dist.all_gather_object(objects, "x" * (6_000_000 + rank))
+assert [len(each) for each in objects] == [6_000_000, 6_000_001]
+weights = [torch.ones(20_000_000) if rank == 0 else None]
+dist.broadcast_object_list(weights, src=0)
+assert weights[0].shape == (20_000_000,) and weights[0][-1] == 1
+model = torch.nn.Linear(1000, 3000).cuda()
+optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam)
+for step in range(2):
+    model(torch.randn(8, 1000, device="cuda")).sum().backward()
+    optimizer.step()
+optimizer.consolidate_state_dict(to=0)
+assert rank or len(optimizer.state_dict()["state"]) == 2
+"""
+        + AT_THE_END,
+    ).expect(0)
+
+
 SPAWNED = """
 import torch, torch.distributed as dist, torch.multiprocessing as mp
 

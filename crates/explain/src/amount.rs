@@ -92,6 +92,7 @@ fn amount_of(digits: u128, decimals: u32, unit_bytes: u64) -> Option<Amount> {
 fn read_number(text: &str) -> Option<(u128, u32, &str)> {
     let mut digits: u128 = 0;
     let mut decimals = None;
+    let mut has_groups = false;
     let mut count = 0;
     let mut end = 0;
     let bytes = text.as_bytes();
@@ -109,7 +110,11 @@ fn read_number(text: &str) -> Option<(u128, u32, &str)> {
             }
             b'.' if decimals.is_none() && count > 0 => decimals = Some(0),
             // `4,294,967,296`, as CuPy prints it.
-            b',' if decimals.is_none() && count > 0 && is_group(&bytes[index + 1..]) => {}
+            b',' if decimals.is_none() && count > 0 && is_group(&bytes[index + 1..]) => {
+                has_groups = true;
+            }
+            // `15,370,88`: groups that somebody put in by hand.
+            b',' if has_groups && decimals.is_none() && is_fraction(&bytes[index + 1..]) => {}
             // `7,79`: a decimal comma, from the machine's locale.
             b',' if decimals.is_none() && count > 0 && is_fraction(&bytes[index + 1..]) => {
                 decimals = Some(0);
@@ -136,9 +141,10 @@ fn is_fraction(after_comma: &[u8]) -> bool {
 }
 
 /// Longer names before their own prefixes.
-const UNITS: [(&str, u64); 20] = [
+const UNITS: [(&str, u64); 21] = [
     ("bytes", 1),
     ("byte", 1),
+    ("字节", 1),
     ("kib", 1 << 10),
     ("mib", 1 << 20),
     ("gib", 1 << 30),
@@ -189,6 +195,7 @@ mod tests {
             ("53312244kB", 53_312_244 << 10),
             ("1.25TiB", 5 << 38),
             ("7,50 GiB", 15 << 29),
+            ("153,700,88kB", 15_370_088 << 10),
         ] {
             let found = read_amount(text).map(|(amount, _)| amount.bytes);
             assert_eq!(found, Some(bytes), "{text}");

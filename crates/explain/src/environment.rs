@@ -31,7 +31,7 @@ pub struct Environment {
     pub infers: bool,
 }
 
-pub const NEEDLES: [&str; 69] = [
+pub const NEEDLES: [&str; 94] = [
     "GeForce",
     "Tesla ",
     "NVIDIA A",
@@ -57,6 +57,7 @@ pub const NEEDLES: [&str; 69] = [
     "diffusion-webui",
     "sd.webui",
     "model failed to load",
+    "Failed to load model",
     "GB, Sys:",
     "whisper",
     "diffusers/",
@@ -101,6 +102,30 @@ pub const NEEDLES: [&str; 69] = [
     "res fix",
     ": Orin",
     ": Xavier",
+    "unloading all loaded models",
+    "Prompt executed in",
+    "python train",
+    "python3 train",
+    "Training progress",
+    "/Adam/",
+    "训练时",
+    "训练的时候",
+    "训练到",
+    "训练过程",
+    "训练报错",
+    "微调时",
+    "推理",
+    "/inference/",
+    "\\inference\\",
+    "run inference",
+    "running inference",
+    "mlx_lm",
+    "llama-cli",
+    "llama-server",
+    "xinference",
+    "TRT-LLM]",
+    "ggml-large-v",
+    "..\\c10",
 ];
 
 /// No more matching lines than this are read: names repeat.
@@ -118,8 +143,9 @@ cased_pattern!(
 cased_pattern!(WSL, r"/mnt/[c-f]/|\bWSL2?\b|microsoft-standard");
 cased_pattern!(
     WINDOWS,
-    r#"File "[A-Za-z]:\\|^[A-Za-z]:\\\S*\.(?:py|cc|cpp)|\\site-packages\\"#
+    r#"File "[A-Za-z]:\\|^[A-Za-z]:\\\S*\.(?:py|cc|cpp)|\\site-packages\\|\.\.\\c10\\|^[A-Za-z]:\\[^\s<>|"]*>"#
 );
+cased_pattern!(TRAIN_COMMAND, r"(?:^|\s)python3? train\w*\.py");
 
 /// Collects the environment from lines until enough is known.
 #[derive(Debug, Default)]
@@ -156,7 +182,8 @@ impl Reader {
         }
         self.found.is_windows |= WINDOWS.find(line).is_some();
         self.found.is_wsl |= WSL.find(line).is_some();
-        self.found.is_model_missing |= line.contains("model failed to load");
+        self.found.is_model_missing |=
+            line.contains("model failed to load") || line.contains("Failed to load model");
         let lower = line.to_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
         self.found.is_rocm |= has(&["rocm", "amdgpu", "pytorch_hip", "radeon", "instinct"]);
@@ -169,7 +196,16 @@ impl Reader {
             "onetrainer",
             "--do_train",
             "unsloth",
-        ]);
+            "training progress:",
+            "/adam/",
+            // What people write above a log that they paste.
+            "训练时",
+            "训练的时候",
+            "训练到",
+            "训练过程",
+            "训练报错",
+            "微调时",
+        ]) || TRAIN_COMMAND.find(line).is_some();
         self.found.infers |= has(&[
             "txt2img",
             "img2img",
@@ -177,6 +213,22 @@ impl Reader {
             "infer.py",
             "predict.py",
             "generate.py",
+            "/inference/",
+            "\\inference\\",
+            "run inference",
+            "running inference",
+            "mlx_lm",
+            "llama-cli",
+            "llama-server",
+            "xinference",
+            "trt-llm]",
+            "推理时",
+            "推理的时候",
+            "推理服务",
+            "推理失败",
+            "推理报错",
+            "推理阶段",
+            "进行推理",
         ]);
         if self.found.tool.is_none() {
             self.found.tool = Tool::in_text(line);

@@ -7,6 +7,7 @@ use crate::clean::Writer;
 use crate::kind::Kind;
 use crate::progress::Progress;
 use crate::traceback::Traceback;
+use crate::wording::Wording;
 
 /// One failure, however often the log repeats it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -24,7 +25,7 @@ pub struct Finding {
     pub text: String,
     pub figures: Figures,
     /// The releases that word the message this way.
-    pub wording: Option<&'static str>,
+    pub wording: Option<Wording>,
     pub traceback: Option<Traceback>,
     /// How far the training had got.
     pub progress: Option<Progress>,

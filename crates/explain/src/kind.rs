@@ -23,6 +23,8 @@ pub enum Kind {
     XpuAllocator,
     /// Ascend, through `torch_npu`.
     NpuAllocator,
+    /// PyTorch on a card of another maker, through its plug-in: Cambricon, Moore Threads.
+    OtherCardAllocator,
     MpsAllocator,
     /// PyTorch on the CPU.
     CpuAllocator,
@@ -138,6 +140,7 @@ impl Kind {
             Self::HipAllocator => "kind-hip-allocator",
             Self::XpuAllocator => "kind-xpu-allocator",
             Self::NpuAllocator => "kind-npu-allocator",
+            Self::OtherCardAllocator => "kind-other-card-allocator",
             Self::MpsAllocator => "kind-mps-allocator",
             Self::Mlx => "kind-mlx",
             Self::Metal => "kind-metal",
@@ -222,6 +225,7 @@ impl Kind {
             | Self::HipAllocator
             | Self::XpuAllocator
             | Self::NpuAllocator
+            | Self::OtherCardAllocator
             | Self::MpsAllocator
             | Self::Mlx
             | Self::CpuAllocator
@@ -288,6 +292,7 @@ impl Kind {
                 | Self::HipAllocator
                 | Self::XpuAllocator
                 | Self::NpuAllocator
+                | Self::OtherCardAllocator
                 | Self::CudaMallocAsync
         )
     }

@@ -28,6 +28,7 @@ mod situation;
 mod tail;
 mod traceback;
 mod window;
+mod wording;
 
 pub use account::{Account, Part, PartName};
 pub use advice::{Advice, Candidate, Effect, Unhelpful};
@@ -45,3 +46,4 @@ pub use ranks::{RankFailure, Ranks};
 pub use reader::{Log, Reader};
 pub use situation::{Reasoned, Situation, Stage, Suspect};
 pub use traceback::{Frame, Traceback};
+pub use wording::{Last, Release, Wording, release_text};

@@ -48,6 +48,8 @@ const SIGNS: [(Tool, &[&str]); 11] = [
             // What it adds below PyTorch's message.
             "this error means you ran out of memory on your gpu",
             "tips: if the workflow worked before",
+            "got an oom, unloading all loaded models",
+            "prompt executed in ",
         ],
     ),
     (Tool::InvokeAi, &["invokeai"]),
@@ -71,7 +73,7 @@ const SIGNS: [(Tool, &[&str]); 11] = [
             "localhost:7860",
         ],
     ),
-    (Tool::Whisper, &["whisper"]),
+    (Tool::Whisper, &["whisper", "ggml-large-v"]),
     (Tool::Sglang, &["sglang/", "sglang."]),
     (Tool::Tgi, &["text_generation_server", "text-generation-"]),
     (Tool::Vllm, &["vllm/", "vllm.", "enginecore_", "vllmworker"]),
@@ -158,7 +160,7 @@ pub fn purpose(finding: &Finding, log: &Log) -> Purpose {
 }
 
 /// Libraries that only train.
-fn shows_training(frame: &Frame) -> bool {
+pub fn shows_training(frame: &Frame) -> bool {
     let file = frame.file.replace('\\', "/").to_lowercase();
     [
         "/trl/",

@@ -53,6 +53,25 @@ impl Frame {
         .any(|part| file.contains(part));
         !is_library && !file.starts_with("torch/") && !file.ends_with("/bin/torchrun")
     }
+
+    /// The file or the function has a name that scripts have, and the file none that modules have.
+    fn is_named_like_a_script(&self) -> bool {
+        let file = self.file.replace('\\', "/").to_lowercase();
+        let name = file.rsplit('/').next().unwrap_or_default();
+        let stem = name.trim_end_matches(".py");
+        let is_module = stem.starts_with("__")
+            || ["util", "utils", "trainer", "engine", "module", "base"]
+                .iter()
+                .any(|word| stem.split(['_', '-']).any(|part| part == *word));
+        let words = [
+            "train", "main", "run", "test", "eval", "infer", "predict", "generate", "finetune",
+            "fine", "sample", "demo", "app", "script", "launch", "pretrain", "sft",
+        ];
+        // A path without a folder is what was typed.
+        let is_typed = !file.contains('/');
+        let is_known = |text: &str| words.iter().any(|word| text.starts_with(word));
+        !is_module && (is_typed || is_known(stem) || is_known(&self.function.to_lowercase()))
+    }
 }
 
 impl Traceback {
@@ -66,10 +85,12 @@ impl Traceback {
         own.next().or_else(|| self.frames.last())
     }
 
-    /// The script: the file of the outermost call in user code.
+    /// The script: the file of the outermost call in user code. Where the outer calls are missing, that may be a
+    /// module of a program, which nobody can start.
     pub fn script(&self) -> Option<&str> {
         let first = self.frames.iter().find(|frame| frame.is_user_code())?;
-        first.file.ends_with(".py").then_some(first.file.as_str())
+        let is_script = first.function == "<module>" || first.is_named_like_a_script();
+        (is_script && first.file.ends_with(".py")).then_some(first.file.as_str())
     }
 
     fn push(&mut self, frame: Frame) {

@@ -93,7 +93,9 @@ fn check(expected: &Expected) -> Result<(), String> {
     if let Some(wording) = &expected.wording {
         compare(
             "wording",
-            finding.wording.unwrap_or_default().to_owned(),
+            finding
+                .wording
+                .map_or_else(String::new, |wording| wording.to_string()),
             wording.clone(),
         );
     }

@@ -60,6 +60,8 @@ struct Peer {
     messages: BTreeMap<u32, Vec<(Call, Bytes)>>,
     /// How many of its collectives were compared with ours.
     compared: usize,
+    /// How many of its messages to us were compared with what we receive.
+    compared_messages: usize,
     /// False of one that is not run, or that the rehearsal has ended.
     is_awaited: bool,
 }
@@ -106,6 +108,7 @@ impl Communicator {
             collectives: Vec::new(),
             messages: BTreeMap::new(),
             compared: 0,
+            compared_messages: 0,
             is_awaited: !absent.contains(&rank),
         });
         let peers: Vec<Peer> = peers.collect();
@@ -146,6 +149,27 @@ impl Communicator {
     fn job_rank(&self, inner: &Inner, rank: u32) -> u32 {
         let member = inner.peers[rank as usize].member.as_ref();
         member.and_then(|member| member.job_rank).unwrap_or(rank)
+    }
+
+    /// A call in words. NCCL numbers the ranks of each group anew; readers know those of the job.
+    fn in_words(&self, inner: &Inner, call: &Call) -> String {
+        let root = call
+            .root
+            .map(|rank| match (rank as usize) < inner.peers.len() {
+                true => self.job_rank(inner, rank),
+                false => rank,
+            });
+        Call {
+            root,
+            ..call.clone()
+        }
+        .to_string()
+    }
+
+    fn words_of(&self, ticket: Ticket) -> String {
+        let inner = self.inner();
+        let call = inner.own_call(ticket);
+        call.map_or_else(String::new, |call| self.in_words(&inner, call))
     }
 
     fn own_job_rank(&self) -> u32 {
@@ -274,11 +298,11 @@ impl Communicator {
     pub fn wait(&self, ticket: Ticket, surroundings: &impl Surroundings) -> Result<(), Trouble> {
         let mut waiting: Option<Wait<'_, _>> = None;
         loop {
-            let (missing, call) = {
+            let missing = {
                 let mut inner = self.inner();
                 inner.read(&self.folder)?;
                 self.compare(&mut inner)?;
-                (self.missing(&inner, ticket), inner.own_call(ticket))
+                self.missing(&inner, ticket)
             };
             if missing.is_empty() {
                 return Ok(());
@@ -289,7 +313,7 @@ impl Communicator {
                     surroundings,
                     self.own.process,
                     self.own_job_rank(),
-                    call.unwrap_or_default(),
+                    self.words_of(ticket),
                 )
             });
             wait.go_on(&missing)?;
@@ -332,23 +356,28 @@ impl Communicator {
             if let Some((own, other)) = pairs.find(|(own, other)| !own.agrees_with(other)) {
                 return Err(self.disagreement(inner, own, rank, other));
             }
+            let mut messages = peer.compared_messages;
             if let (Some(received), Some(sent)) =
                 (inner.receptions.get(&rank), peer.messages.get(&self.rank))
             {
-                let mut pairs = received.iter().zip(sent.iter().map(|(call, _)| call));
+                let common = received.len().min(sent.len());
+                let sent = sent[messages..common].iter().map(|(call, _)| call);
+                let mut pairs = received[messages..common].iter().zip(sent);
                 if let Some((own, other)) = pairs.find(|(own, sent)| !own.is_answered_by(sent)) {
                     return Err(self.disagreement(inner, own, rank, other));
                 }
+                messages = common;
             }
-            inner.peers[rank as usize].compared = common;
+            let peer = &mut inner.peers[rank as usize];
+            (peer.compared, peer.compared_messages) = (common, messages);
         }
         Ok(())
     }
 
     fn disagreement(&self, inner: &Inner, own: &Call, rank: u32, other: &Call) -> Trouble {
         let mut sides = [
-            (self.own_job_rank(), own.to_string()),
-            (self.job_rank(inner, rank), other.to_string()),
+            (self.own_job_rank(), self.in_words(inner, own)),
+            (self.job_rank(inner, rank), self.in_words(inner, other)),
         ];
         // Both ranks tell it in the same words.
         sides.sort();
@@ -441,12 +470,11 @@ impl Inner {
         Ok(())
     }
 
-    fn own_call(&self, ticket: Ticket) -> Option<String> {
-        let call = match ticket {
+    fn own_call(&self, ticket: Ticket) -> Option<&Call> {
+        match ticket {
             Ticket::Sent => None,
             Ticket::Collective(number) => self.collectives.get(number as usize),
             Ticket::Message { from, number } => self.receptions.get(&from)?.get(number as usize),
-        };
-        call.map(Call::to_string)
+        }
     }
 }

@@ -18,7 +18,7 @@ pub trait Surroundings {
 
     fn is_alive(&self, process: ProcessId) -> bool;
 
-    /// The processor time that a process has used, in ticks of a hundredth of a second.
+    /// The processor time that a process and those it has started have used, in ticks of a hundredth of a second.
     fn processor_ticks(&self, process: ProcessId) -> u64;
 }
 
@@ -38,7 +38,7 @@ impl Surroundings for Machine {
     }
 
     fn processor_ticks(&self, process: ProcessId) -> u64 {
-        read_stat(process.pid).map_or(0, |stat| stat.ticks)
+        ticks_of_all(process.pid)
     }
 }
 
@@ -51,8 +51,21 @@ pub fn this_process() -> ProcessId {
     }
 }
 
+/// A rank that waits for what it has started works: processes that prepare data, compilers, downloads.
+fn ticks_of_all(pid: u32) -> u64 {
+    let own = read_stat(pid).map_or(0, |stat| stat.ticks);
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let children = threads.into_iter().flatten().flatten().flat_map(|thread| {
+        let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        let pids = children.split_whitespace().map(str::parse::<u32>);
+        pids.flatten().collect::<Vec<u32>>()
+    });
+    own + children.map(ticks_of_all).sum::<u64>()
+}
+
 struct Stat {
     state: char,
+    /// Its own, and those of children that have ended.
     ticks: u64,
     began: u64,
 }
@@ -64,7 +77,7 @@ fn read_stat(pid: u32) -> Option<Stat> {
     let number = |place: usize| fields.get(place)?.parse::<u64>().ok();
     Some(Stat {
         state: fields.first()?.chars().next()?,
-        ticks: number(11)? + number(12)?,
+        ticks: (11..=14).map(number).sum::<Option<u64>>()?,
         began: number(19)?,
     })
 }
@@ -72,6 +85,36 @@ fn read_stat(pid: u32) -> Option<Stat> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_work_of_what_a_process_has_started_is_its_own() {
+        let busy = || {
+            let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; read line";
+            let mut shell = std::process::Command::new("sh");
+            shell
+                .args(["-c", script])
+                .stdin(std::process::Stdio::piped());
+            shell.spawn().expect("a shell")
+        };
+        let before = Machine.processor_ticks(this_process());
+        let mut shell = busy();
+        let of_shell = || {
+            Machine.processor_ticks(ProcessId {
+                pid: shell.id(),
+                began: 0,
+            })
+        };
+        while of_shell() < 5 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(Machine.processor_ticks(this_process()) >= before + 5);
+        drop(shell.stdin.take());
+        shell.wait().expect("its end");
+        assert!(
+            Machine.processor_ticks(this_process()) >= before + 5,
+            "it has ended"
+        );
+    }
 
     #[test]
     fn this_process_lives_and_another_under_its_number_does_not() {

@@ -25,6 +25,8 @@ pub enum Trouble {
         rank: u32,
         waits_in: String,
         still: u32,
+        /// Where, if that is known.
+        stands_at: Option<String>,
         seconds: u64,
     },
     /// Ranks were told different numbers of ranks.
@@ -93,11 +95,17 @@ impl fmt::Display for Trouble {
                 rank,
                 waits_in,
                 still,
+                stands_at,
                 seconds,
-            } => write!(
-                formatter,
-                "rank {rank} waits in {waits_in} for rank {still}, which has done nothing for {seconds} s"
-            ),
+            } => {
+                write!(
+                    formatter,
+                    "rank {rank} waits in {waits_in} for rank {still}, which has done nothing for {seconds} s"
+                )?;
+                stands_at
+                    .iter()
+                    .try_for_each(|line| write!(formatter, " at {line}"))
+            }
             Self::WorldSizes {
                 rank,
                 size,

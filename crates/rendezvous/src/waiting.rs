@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use ghostgpu_session::files::{RANK_BLOCKED_PREFIX, RANK_STANDING_PREFIX};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{ProcessId, Surroundings};
@@ -14,10 +15,13 @@ use crate::trouble::Trouble;
 const GRACE: Duration = Duration::from_secs(4);
 
 /// A peer that does not use the processor for so long stands still, unless it waits for somebody itself.
-const STILL: Duration = Duration::from_secs(90);
+const STILL: Duration = Duration::from_secs(45);
 
 /// Watching threads use a little even then: so many hundredths of a second in that time are nothing.
-const STILL_TICKS: u64 = 100;
+const STILL_TICKS: u64 = 50;
+
+/// How often that is looked at: it means reading about every process that a peer has started.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Waiting is told to others only when it takes longer than this.
 const QUIET: Duration = Duration::from_millis(250);
@@ -50,6 +54,7 @@ pub struct Wait<'a, S> {
     began: Instant,
     ended_since: Option<Instant>,
     still: BTreeMap<u32, (u64, Instant)>,
+    looked: Option<Instant>,
     sightings: u32,
     is_told: bool,
 }
@@ -74,6 +79,7 @@ impl<'a, S: Surroundings> Wait<'a, S> {
             began: Instant::now(),
             ended_since: None,
             still: BTreeMap::new(),
+            looked: None,
             sightings: 0,
             is_told: false,
         }
@@ -154,11 +160,19 @@ impl<'a, S: Surroundings> Wait<'a, S> {
     }
 
     fn find_still(&mut self, missing: &[Missing]) -> Result<(), Trouble> {
+        if self
+            .looked
+            .is_some_and(|looked| looked.elapsed() < LOOK_EVERY)
+        {
+            return Ok(());
+        }
+        self.looked = Some(Instant::now());
         for peer in missing {
             let pid = peer.process.pid;
             let ticks = self.surroundings.processor_ticks(peer.process);
             let (before, since) = *self.still.entry(pid).or_insert((ticks, Instant::now()));
-            let is_waiting = notice_path(self.folder, pid).exists();
+            let blocked = self.folder.join(format!("{RANK_BLOCKED_PREFIX}{pid}"));
+            let is_waiting = notice_path(self.folder, pid).exists() || blocked.exists();
             if is_waiting || ticks > before + STILL_TICKS {
                 self.still.insert(pid, (ticks, Instant::now()));
             } else if since.elapsed() > STILL {
@@ -166,6 +180,7 @@ impl<'a, S: Surroundings> Wait<'a, S> {
                     rank: self.notice.rank,
                     waits_in: self.notice.waits_in.clone(),
                     still: peer.rank,
+                    stands_at: standing_at(self.folder, pid),
                     seconds: since.elapsed().as_secs(),
                 });
             }
@@ -185,6 +200,19 @@ impl<S> Drop for Wait<'_, S> {
 
 fn notice_path(folder: &Path, pid: u32) -> PathBuf {
     folder.join(format!("waiting-{pid}"))
+}
+
+/// The line at which a process stands still, if its agent has said so.
+fn standing_at(folder: &Path, pid: u32) -> Option<String> {
+    let told = std::fs::read(folder.join(format!("{RANK_STANDING_PREFIX}{pid}"))).ok()?;
+    let told: Standing = serde_json::from_slice(&told).ok()?;
+    Some(told.stands_at)
+}
+
+/// What the agent tells of a process whose main thread has done nothing for some seconds.
+#[derive(Deserialize)]
+struct Standing {
+    stands_at: String,
 }
 
 /// The processes from `from` up to the one that waits for `target`, each with what it waits in.

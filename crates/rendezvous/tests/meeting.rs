@@ -186,6 +186,31 @@ fn ranks_that_call_different_things_are_both_told_the_same() {
 }
 
 #[test]
+fn ranks_of_a_group_are_told_as_those_of_the_job() {
+    let folder = tempfile::tempdir().expect("folder");
+    let join = |rank: u32| {
+        let own = Member {
+            job_rank: Some(6 + rank),
+            ..member(rank, 2)
+        };
+        Communicator::join(folder.path(), "part", rank, own, BTreeSet::new()).expect("joined")
+    };
+    let (one, other) = (join(0), join(1));
+    let post = |communicator: &Communicator, root| {
+        let call = call(Function::Broadcast, 4, Some(root));
+        communicator.post(call, None).expect("posted")
+    };
+    post(&one, 0);
+    let ticket = post(&other, 1);
+    let trouble = other.wait(ticket, &Made::default()).expect_err("two roots");
+    assert_eq!(
+        trouble.to_string(),
+        "rank 6 called broadcast of 4 × float32 from rank 6 at train.py:4 where rank 7 called broadcast of 4 × \
+         float32 from rank 7 at train.py:4: a real job would hang there, or mix up data"
+    );
+}
+
+#[test]
 fn a_rank_that_has_ended_is_not_waited_for() {
     let machine = Made::default();
     let told = each(2, &machine, |rank, communicator, machine| {

@@ -31,3 +31,11 @@ pub const RANKS_FOLDER: &str = "ranks";
 /// A file with this prefix and a process id, in that folder, says that the rehearsal has ended the process, so that no
 /// rank waits for it. From the agent.
 pub const RANK_LEFT_PREFIX: &str = "left-";
+
+/// A file with this prefix and a process id, in that folder, says that the main thread of the process has waited inside
+/// torch for some seconds. From the agent.
+pub const RANK_BLOCKED_PREFIX: &str = "blocked-";
+
+/// A file with this prefix and a process id, in that folder, says where else the main thread of the process has stood for
+/// some seconds. From the agent.
+pub const RANK_STANDING_PREFIX: &str = "standing-";

@@ -9,8 +9,8 @@ use ghostgpu_recording::Stage;
 use ghostgpu_session::SESSION_VARIABLE;
 use ghostgpu_session::card_usage::{USAGE_BYTES, USAGE_FILE, USAGE_MAGIC};
 use ghostgpu_session::files::{
-    AGENT_REPORT_PREFIX, NOTES_PREFIX, PRELOAD_BLOCKED_FILE, RANK_LEFT_PREFIX, RANKS_FOLDER,
-    RUN_FOLDER_PREFIX, SESSION_FILE, WRITTEN_FILES,
+    AGENT_REPORT_PREFIX, NOTES_PREFIX, PRELOAD_BLOCKED_FILE, RANK_BLOCKED_PREFIX, RANK_LEFT_PREFIX,
+    RANK_STANDING_PREFIX, RANKS_FOLDER, RUN_FOLDER_PREFIX, SESSION_FILE, WRITTEN_FILES,
 };
 use ghostgpu_session::memory_log::{HISTORY_PREFIX, MEMORY_LOG_PREFIX, OwnerKind};
 
@@ -72,6 +72,8 @@ fn python_module() -> String {
             text("HISTORY_PREFIX", HISTORY_PREFIX),
             text("RANKS_FOLDER", RANKS_FOLDER),
             text("RANK_LEFT_PREFIX", RANK_LEFT_PREFIX),
+            text("RANK_BLOCKED_PREFIX", RANK_BLOCKED_PREFIX),
+            text("RANK_STANDING_PREFIX", RANK_STANDING_PREFIX),
         ],
     );
     group(

@@ -29,7 +29,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     };
     match bytes {
         None => Err("that is more memory than 64 bits can count".to_owned()),
-        Some(0) => Err("a card has more than 0 bytes".to_owned()),
+        Some(0) => Err("a size is more than 0 bytes".to_owned()),
         Some(bytes) => Ok(bytes),
     }
 }
@@ -236,7 +236,7 @@ mod tests {
                 "999999TB",
                 "909493.79 TiB is more than any card has: at most 16.00 TiB can be simulated",
             ),
-            ("0", "a card has more than 0 bytes"),
+            ("0", "a size is more than 0 bytes"),
             (
                 "16 apples",
                 "`apples` is not a unit, use GiB, MiB, GB or MB",

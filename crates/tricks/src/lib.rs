@@ -10,5 +10,5 @@ mod written;
 
 pub use catalogue::{Catalogue, Conflict, FlagValue, Numerics, OptionSheet, OptionType, Trick};
 pub use plan::requests_of_plan;
-pub use request::{Refusal, Request, Requests};
+pub use request::{Refusal, Request, Requests, bytes_of_size};
 pub use written::plan_of_requests;

@@ -152,7 +152,10 @@ fn problem(sheet: &OptionSheet, value: &str) -> Option<String> {
             let is_choice = sheet.choices.iter().any(|choice| choice == value);
             (!is_choice).then(|| format!("it is {}", sheet.choices.join(" or ")))
         }
-        OptionType::Size => (!is_size(value)).then(|| "it is a size such as 1MiB".to_owned()),
+        OptionType::Size => match bytes_of_size(value) {
+            Some(_) => None,
+            None => Some("it is a size such as 1MiB".to_owned()),
+        },
         OptionType::AllocatorSettings => wrong_setting(value),
         OptionType::Blocks if value.parse() == Ok(0_u64) => {
             Some("checkpointing 0 blocks does nothing".to_owned())
@@ -163,17 +166,27 @@ fn problem(sheet: &OptionSheet, value: &str) -> Option<String> {
     }
 }
 
-fn is_size(value: &str) -> bool {
-    let value = value.trim();
-    let digits = value.len()
-        - value
-            .trim_start_matches(|it: char| it.is_ascii_digit() || it == '.')
-            .len();
-    let (number, unit) = value.split_at(digits);
-    let units = ["", "b", "kib", "mib", "gib", "kb", "mb", "gb"];
-    number.starts_with(|it: char| it.is_ascii_digit())
-        && number.parse::<f64>().is_ok()
-        && units.contains(&unit.trim().to_ascii_lowercase().as_str())
+/// The bytes of a size such as `1MiB`, with the units that the tricks themselves read (`catalogue.py`).
+pub fn bytes_of_size(size: &str) -> Option<u64> {
+    let size = size.trim();
+    let unit = size.trim_start_matches(|it: char| it.is_ascii_digit() || it == '.');
+    let number = &size[..size.len() - unit.len()];
+    let is_digit = |it: char| it.is_ascii_digit();
+    if !number.starts_with(is_digit) || !number.ends_with(is_digit) {
+        return None;
+    }
+    let number: f64 = number.parse().ok()?;
+    let unit_bytes: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kib" => 1 << 10,
+        "mib" => 1 << 20,
+        "gib" => 1 << 30,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        _ => return None,
+    };
+    Some((number * unit_bytes as f64) as u64)
 }
 
 fn wrong_setting(settings: &str) -> Option<String> {
@@ -365,6 +378,22 @@ mod tests {
         assert!(checked(&["autocast dtype=fp16", "optimizer-in-backward"]).is_err());
         assert!(checked(&["autocast dtype=bf16", "optimizer-in-backward"]).is_ok());
         assert!(checked(&["autocast", "optimizer-in-backward"]).is_ok());
+    }
+
+    #[test]
+    fn a_size_is_a_number_with_a_unit_that_python_knows_too() {
+        for (size, expected) in [
+            ("1MiB", Some(1 << 20)),
+            ("1.5 MB", Some(1_500_000)),
+            ("4096", Some(4096)),
+            ("2GiB", Some(2 << 30)),
+            (".5GiB", None),
+            ("1.", None),
+            ("1TiB", None),
+            ("much", None),
+        ] {
+            assert_eq!(bytes_of_size(size), expected, "{size}");
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ from .known_values import KnownValues
 from .rank_values import Channel, Pieces, RankValues
 
 MAX_SENT_BYTES = 4 << 20
-"""Larger tensors are data, not numbers that decide anything."""
+"""Larger tensors are data, not numbers that decide anything; only pickles may be larger."""
 
 _Fetch = Callable[[int, int], bytes]
 """A piece of what a rank put in; raises `NotKnown`."""
@@ -160,7 +160,7 @@ class Collectives:
         return channel, number
 
     def _bytes_of(self, tensor: Any) -> bytes | None:
-        if tensor.nbytes > MAX_SENT_BYTES:
+        if not self._may_be_sent(tensor):
             return None
         values = self._known.of(tensor) if tensor.is_cuda else tensor.detach()
         if values is None:
@@ -207,7 +207,10 @@ class Collectives:
         self._known.keep(first, Content(host, size_bytes, content, depth=depth, draws=draws))
 
     def _is_followed(self, tensor: Any) -> bool:
-        return self._known.can_hold(tensor) and tensor.nbytes <= MAX_SENT_BYTES
+        return self._may_be_sent(tensor) and self._known.can_hold(tensor)
+
+    def _may_be_sent(self, tensor: Any) -> bool:
+        return tensor.nbytes <= MAX_SENT_BYTES or self._known.is_pickle(tensor)
 
 
 def _fetch_from(pieces_of: Callable[[int], Pieces]) -> _Fetch:

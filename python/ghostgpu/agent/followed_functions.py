@@ -38,6 +38,10 @@ _MAY_COPY = frozenset(("reshape", "reshape_as", "flatten", "ravel", "positive"))
 """Views according to their schemas, but copies where no view is possible."""
 
 
+_UNCOUNTED = re.compile(r"_foreach_zero_|_fused_\w+_")
+"""Functions that write to lists of tensors and, on a card, do not count that in their versions."""
+
+
 class Followed(NamedTuple):
     """A function or method to wrap."""
 
@@ -76,6 +80,11 @@ def followed_functions(torch: Any) -> Iterable[Followed]:
                 yield Followed(module, name, operator, False)
 
 
+def is_uncounted(operator: str) -> bool:
+    """Whether an operator writes to lists of tensors without counting that in their versions."""
+    return _UNCOUNTED.fullmatch(operator) is not None
+
+
 def _is_in_place(name: str, writes: set[str]) -> bool:
     return name.endswith("_") and not name.endswith("__") and name in writes
 
@@ -92,6 +101,8 @@ def _by_effect(torch: Any) -> tuple[set[str], set[str]]:
         namespace, _, name = schema.name.partition("::")
         if namespace != "aten":
             continue
+        if is_uncounted(name):
+            writes.add(name)
         for result in schema.returns:
             if "Tensor" not in str(result.type):
                 continue

@@ -65,7 +65,7 @@ class Host:
         self.torch = torch
         self.seconds = 0.0
         self.held_bytes = 0
-        """Host memory of small contents that were computed, and of those that were copied."""
+        """Host memory of contents that are kept: small ones that were computed, and copies."""
         self._large: list[weakref.ref[Content]] = []
         self._draws = 0
         self._thread = threading.local()
@@ -137,7 +137,9 @@ class Host:
 class Content:
     """All bytes of a storage at one moment."""
 
-    __slots__ = ("__weakref__", "_bytes", "_host", "_make", "depth", "draws", "size_bytes")
+    __slots__ = (
+        *("__weakref__", "_bytes", "_host", "_make", "depth", "draws", "is_kept", "size_bytes"),
+    )
 
     def __init__(
         self,
@@ -147,12 +149,16 @@ class Content:
         *,
         depth: int = 0,
         draws: bool = False,
+        is_copy: bool = False,
     ) -> None:
         self._host = host
         self.size_bytes = size_bytes
         self.depth = depth
         self.draws = draws
         """Whether it depends on random numbers: then it is a possible content, not the true one."""
+        self.is_kept = is_copy or size_bytes <= SMALL_BYTES
+        """Whether the bytes are kept once computed; of others, the call is kept. A copy of the
+        script's memory cannot be made a second time."""
         self._make: Callable[[], Any] | None = make
         self._bytes: Any = None
 
@@ -169,7 +175,7 @@ class Content:
             raise NotKnown
         make, self._make = self._make, None  # if it fails, it is not tried again
         made = self._bytes = make()
-        if self.is_small:
+        if self.is_kept:
             self.depth = 0
             self._host.held_bytes += self.size_bytes
         else:
@@ -177,17 +183,12 @@ class Content:
             self._host.hold(self)
         return made
 
-    @property
-    def is_small(self) -> bool:
-        """Whether the bytes are kept once computed; of a large content, the call is kept."""
-        return self.size_bytes <= SMALL_BYTES
-
     def give_up(self) -> None:
         """Free the memory of a large content, which can be computed again."""
         self._bytes = None
 
     def __del__(self) -> None:
-        if self._bytes is not None and self.is_small:
+        if self._bytes is not None and self.is_kept:
             self._host.held_bytes -= self.size_bytes
 
 

@@ -15,6 +15,7 @@ from typing import Any, Callable
 from .blank_tensors import BlankTensors
 from .guard import note_fault
 from .report import RECORD
+from .sizes import human
 
 REAL_ELEMENTS = 32 << 20
 """Elements that are initialised for real before anything is skipped."""
@@ -106,9 +107,9 @@ class InitialisationSkipper:
         if not self._skipped_tensors:
             return
         count = len(self._skipped_tensors)
-        size_gib = sum(self._skipped_tensors.values()) / (1 << 30)
+        size = human(sum(self._skipped_tensors.values()))
         RECORD.assume(
             f"{count} large CPU {'tensor was' if count == 1 else 'tensors were'} not initialised "
-            f"({size_gib:.2f} GiB): they hold zeros, and the CPU's random numbers differ from a "
+            f"({size}): they hold zeros, and the CPU's random numbers differ from a "
             "real run's after the first of them; --full-init initialises everything"
         )

@@ -21,7 +21,7 @@ from typing import Any, Callable
 from ..tricks.dynamo_shield import shielded
 from .assertions import asserted
 from .calls import tell_torchscript
-from .followed_functions import Followed, followed_functions
+from .followed_functions import Followed, followed_functions, is_uncounted
 from .guard import install
 from .host_values import SMALL_BYTES, Blank, Call, Content, Geometry, NotKnown, Shown
 from .kernels import put_in_front
@@ -196,7 +196,8 @@ class KnownCalls:
                     return
                 size_bytes = result.nbytes
             else:
-                size_bytes = max(each.nbytes for each in result)
+                # What was not asked for may be None.
+                size_bytes = max(each.nbytes for each in result if each is not None)
             if self._operators.leaves_unset(operator):
                 if operator.startswith(_EMPTY):
                     known.keep(result, None, is_unset=True)
@@ -256,6 +257,8 @@ class KnownCalls:
             return self._without_effect(original)
         if operator in _RESIZES:
             return self._resized(original)
+        if is_uncounted(operator):
+            return self._lists_written(original, operator)
         brings_back = operator == "copy_"
 
         def written(*arguments: Any, **options: Any) -> Any:
@@ -275,6 +278,25 @@ class KnownCalls:
             return result
 
         return written
+
+    def _lists_written(self, original: Callable[..., Any], operator: str) -> Callable[..., Any]:
+        """A function that writes to lists of tensors behind the back of their versions."""
+        known, zero = self._known, self._torch.Tensor.zero_
+
+        def lists_written(*arguments: Any, **options: Any) -> Any:
+            result = original(*arguments, **options)
+            tensors = [it for listed in arguments if type(listed) in (list, tuple) for it in listed]
+            for tensor in tensors:
+                content = None
+                if operator == "_foreach_zero_" and known.attempt(known.has_entry, tensor):
+                    content = self._content_after(zero, "zero_", tensor, (tensor,), {})
+                if content is None:
+                    known.forget(tensor)
+                else:
+                    known.attempt(known.keep, tensor, content)
+            return result
+
+        return lists_written
 
     def _resized(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """A resized tensor keeps its content.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from .calls import put_around
-from .host_values import Call, Geometry, Shown
+from .host_values import Call
 from .known_values import KnownValues
 from .plausible import Plausible
 
@@ -82,16 +82,20 @@ class KnownCopies:
 
     def _pass_on(self, tensor: Any, result: Any) -> None:
         known = self._known
+        if result.layout is self._torch.sparse_coo and tensor.layout is self._torch.sparse_coo:
+            # A graph's edges are mostly sent as one sparse tensor.
+            self._pass_on(tensor._indices(), result._indices())
+            self._pass_on(tensor._values(), result._values())
+            return
         if not known.can_hold(result) or known.has_entry(result):
             return
         # Parameters are not followed: most are never initialised, and all of them change.
         if type(tensor) is not self._torch.Tensor:
             return
-        content = known.content_of(tensor) if tensor.is_cuda else known.content_of_host(tensor)
-        if content is None:
+        shown = known.shown(tensor)
+        if shown is None:
             self._plausible.copied(tensor, result)
             return
-        shown = Shown(content, Geometry.of(tensor))
         known.made(result, Call(known.host, _itself, (shown,), {}))
 
     def bring_back(self, tensor: Any, result: Any) -> None:
@@ -103,9 +107,8 @@ class KnownCopies:
             # Through `data`: autograd would record the copy as an operation of the script.
             result.data.copy_(values)
         elif result.numel():
-            value = self._plausible.of(tensor)
-            if value and _is_filled(result):
-                result.data.fill_(value)
+            if _is_filled(result):
+                self._plausible.fill(result.data, tensor)
             self._on_unknown_read()
 
     def _listed(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -117,9 +120,8 @@ class KnownCopies:
             values = self._known.attempt(self._known.of, tensor)
             if values is None and tensor.numel():
                 self._on_unknown_read()
-                value = self._known.attempt(self._plausible.of, tensor)
-                if value:
-                    values = self._torch.full(tensor.shape, value, dtype=tensor.dtype, device="cpu")
+                values = self._torch.zeros(tensor.shape, dtype=tensor.dtype, device="cpu")
+                self._known.attempt(self._plausible.fill, values, tensor)
             return result if values is None else original(values)
 
         return tolist
@@ -159,7 +161,7 @@ class KnownCopies:
 
 
 def _is_filled(result: Any) -> bool:
-    """Whether a copy on the host is filled with an ordinary value instead of zeros."""
+    """Whether a copy on the host is filled with ordinary values instead of zeros."""
     size = result.nbytes
     return bool(
         size <= MAX_FILLED_PINNED_BYTES or (size <= MAX_FILLED_BYTES and not result.is_pinned())

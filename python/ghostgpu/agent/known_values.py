@@ -32,8 +32,12 @@ MAX_BYTES = 64 << 20
 MAX_FLOAT_BYTES = 16 << 20
 """The same for floating-point tensors, which are mostly activations and weights."""
 
+MAX_PICKLE_BYTES = 1 << 30
+"""The same for lists of bytes: those are pickles, which ranks send to each other. Only what is read
+of them is ever copied."""
+
 HELD_BYTES = 256 << 20
-"""Host memory for small contents; the oldest are forgotten first."""
+"""Host memory for contents that are kept once computed; the oldest are forgotten first."""
 
 
 @dataclass
@@ -47,6 +51,8 @@ class _Entry:
     """If the content is not known: what every element is assumed to be, or None."""
     is_sure: bool
     """Whether the guess holds whatever ordinary numbers it was computed from."""
+    is_mask: bool
+    """Whether it is a mask, possibly converted to numbers, so that its sum is a count."""
     is_unset: bool
     """Whether nothing has been written yet, so that any bytes will do."""
 
@@ -100,6 +106,13 @@ class KnownValues:
         entry = self._entry(tensor)
         return entry.guess if entry is not None and entry.is_sure else None
 
+    def is_mask(self, tensor: Any) -> bool:
+        """Whether a tensor is a mask, or one that was converted to numbers."""
+        if tensor.dtype is self._torch.bool:
+            return True
+        entry = self._entry(tensor)
+        return entry is not None and entry.is_mask
+
     def is_unset(self, tensor: Any) -> bool:
         """Whether nothing was written to a tensor's storage since it was made."""
         entry = self._entry(tensor)
@@ -119,9 +132,16 @@ class KnownValues:
 
     def can_hold(self, tensor: Any) -> bool:
         """Whether a dense tensor has a dtype and a size whose values are followed."""
-        kind = tensor.dtype
-        limit = MAX_BYTES if kind in self.kinds else MAX_FLOAT_BYTES
-        return kind in self.held and 0 < tensor.nbytes <= limit
+        return tensor.dtype in self.held and 0 < tensor.nbytes <= self._most_bytes(tensor)
+
+    def is_pickle(self, tensor: Any) -> bool:
+        """Whether a tensor may be the pickle of an object, which must arrive as a whole."""
+        return bool(tensor.dtype == self._torch.uint8 and tensor.dim() == 1)
+
+    def _most_bytes(self, tensor: Any) -> int:
+        if self.is_pickle(tensor):
+            return MAX_PICKLE_BYTES
+        return MAX_BYTES if tensor.dtype in self.kinds else MAX_FLOAT_BYTES
 
     def argument(self, value: Any) -> Any:
         """An argument of a call in a form that can be kept; raises `NotKnown` if it has none."""
@@ -131,10 +151,10 @@ class KnownValues:
         if kind is slice:
             return slice(*(self.argument(each) for each in (value.start, value.stop, value.step)))
         if isinstance(value, self._torch.Tensor):
-            content = self.content_of(value) if value.is_cuda else self.content_of_host(value)
-            if content is None:
+            shown = self.shown(value)
+            if shown is None:
                 raise NotKnown
-            return Shown(content, Geometry.of(value))
+            return shown
         if kind is self._torch.device:
             return self._torch.device("cpu")
         if kind is self._torch.Generator:
@@ -156,25 +176,32 @@ class KnownValues:
         """An argument of which only shape and dtype matter."""
         return Blank(tensor.dtype, tuple(tensor.size()))
 
-    def content_of_host(self, tensor: Any) -> Content | None:
-        """The current content of a CPU tensor's storage; None if it cannot be followed."""
+    def shown(self, tensor: Any) -> Shown | None:
+        """What a tensor on the card or on the host shows now; None if it is not known."""
+        if not tensor.is_cuda:
+            return self._shown_on_host(tensor)
+        content = self.content_of(tensor)
+        return None if content is None else Shown(content, Geometry.of(tensor))
+
+    def _shown_on_host(self, tensor: Any) -> Shown | None:
         storage = tensor.untyped_storage()
         size_bytes = storage.nbytes()
         if tensor.device.type != "cpu" or tensor.dtype not in self.held or not size_bytes:
             return None
         if type(tensor) is not self._torch.Tensor or tensor.requires_grad:
             return None
-        if size_bytes > MAX_BYTES:
+        is_large_pickle = tensor.nbytes > MAX_BYTES and self.is_pickle(tensor)
+        is_uncounted = tensor.nbytes <= SMALL_BYTES or not storage.resizable()
+        if size_bytes > SMALL_BYTES and is_uncounted and not is_large_pickle:
+            # PyTorch does not count writes to memory of numpy or of another process, such as a
+            # loader's worker, so that is copied at once. Only the part that is shown: a batch may
+            # be a slice of a whole dataset.
+            return self._copied(tensor) if self.can_hold(tensor) else None
+        if size_bytes > max(MAX_BYTES, self._most_bytes(tensor)):
             return None
         whole = self._torch.empty(0, dtype=self._torch.uint8, device="cpu").set_(storage)
         if size_bytes <= SMALL_BYTES:
-            copy = self.host.blank(size_bytes)
-            copy.copy_(whole)
-            content = Content(self.host, size_bytes, lambda: copy)
-            content.bytes()
-            return content
-        if not storage.resizable():
-            return None  # memory of numpy or another process, whose writes are not counted
+            return Shown(self._copied(whole).content, Geometry.of(tensor))
         version = _version(tensor)
 
         def make() -> Any:
@@ -184,7 +211,16 @@ class KnownValues:
             copy.copy_(whole)
             return copy
 
-        return Content(self.host, size_bytes, make)
+        return Shown(Content(self.host, size_bytes, make), Geometry.of(tensor))
+
+    def _copied(self, tensor: Any) -> Shown:
+        """A copy of a CPU tensor, without what else its storage holds."""
+        copy = self.host.blank(tensor.nbytes)
+        part = copy.view(tensor.dtype).view(tensor.size())
+        part.copy_(tensor)
+        content = Content(self.host, tensor.nbytes, lambda: copy, is_copy=True)
+        content.bytes()
+        return Shown(content, Geometry.of(part))
 
     def made(self, results: Any, call: Call) -> None:
         """`results` were just made on the card by this call."""
@@ -208,7 +244,7 @@ class KnownValues:
             return
         # The storage may be larger: kernels that learn a result's length late allocate the maximum.
         size_bytes = result.untyped_storage().nbytes()
-        if size_bytes <= MAX_BYTES:
+        if size_bytes <= max(MAX_BYTES, self._most_bytes(result)):
             geometries = {place: Geometry.of(part) for place, part in parts.items()}
             self.keep(result, call.content(geometries, size_bytes))
 
@@ -219,6 +255,7 @@ class KnownValues:
         guess: Any = None,
         *,
         is_sure: bool = False,
+        is_mask: bool = False,
         is_unset: bool = False,
     ) -> None:
         """Remember what the storage of `tensor` holds from now on."""
@@ -235,7 +272,9 @@ class KnownValues:
         self._entries.pop(key, None)
         reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
         version = _version(tensor)
-        self._entries[key] = _Entry(reference, version, content, guess, is_sure, is_unset)
+        self._entries[key] = _Entry(
+            *(reference, version, content, guess, is_sure, is_mask, is_unset)
+        )
         if len(self._entries) >= self._next_purge or self.host.held_bytes > HELD_BYTES:
             self._purge()
 

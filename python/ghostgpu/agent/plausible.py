@@ -6,14 +6,20 @@ unknown value reads as something ordinary:
 
 * a floating-point number is 0.5, but the least of several (`min`) is 0.25, so their span is not
   zero, and a result of `softmax` over n elements is 1 / n, so that probabilities add up to one;
+* several floating-point numbers that are copied to the host together differ: they lie between 0.25
+  and 0.75. Code on the host fails on equal ones: t-SNE crashes, and quantiles are not unique. Four
+  in a row rise, as the corners of a box do, and a square matrix is symmetric with a dominant
+  diagonal, so that it can be inverted and factorised;
 * a single number that is computed from single numbers is what these give, where that is positive:
   the time of a solver that adds up its steps passes;
 * a whole number is 0, which is in range as a class, a token or a position;
 * a comparison is made with such numbers, and so is any other question about single elements
   (`isnan`, `isfinite`, `~`, `&`);
-* `all` is true and `any` is false: checks find nothing unusual; `equal` and `allclose` are true;
-* the number of true elements in a mask is the size assumed for selections: all, or none where no
-  finite number makes the mask true (`isnan`);
+* `all` is true and `any` is false: checks find nothing unusual; but what no finite number makes
+  true (`isnan`) is neither true of all nor of any; `equal` and `allclose` are true;
+* the number of true elements in a mask, also in one that was converted to numbers, is the size
+  assumed for selections: all, or none where no finite number makes the mask true (`isnan`);
+* what is computed from such certain values alone is certain too, also where it is zero;
 * an `assert` reads the value with which it passes;
 * checks that PyTorch's own functions make of their arguments pass (`torch.normal`: no negative
   deviation);
@@ -44,15 +50,26 @@ and scale."""
 LEAST = 0.25
 """What the minimum of several floating-point numbers reads as."""
 
+_DIFFERENT = 65_537
+"""How many different numbers there are: a prime, so that rows of any length differ."""
+
+_SEED_OF_DIFFERENT = 5
+_COORDINATES_OF_BOX = 4
+_MOST_ROWS = 1024
+"""Larger square matrices are pictures rather than matrices that somebody inverts."""
+
 _ORDINARY_NUMBERS = (0.5, -0.5, 0.0, 2.0, -1e4, 1e4)
 _WHOLE_NUMBERS = (0, 1, -1, 5, -100, 300)
 """Values that are tried for unknown numbers, to see whether a mask depends on them."""
 
 _TRUE = frozenset(("all", "_is_all_true", "isclose", "isreal"))
 _FALSE = frozenset(("any", "_is_any_true", "isin"))
+_OF_ALL = frozenset(("all", "any", "_is_all_true", "_is_any_true"))
+"""Questions about all elements of a mask together."""
 _COUNTS = frozenset(("sum", "count_nonzero", "nansum"))
 _PICKS = frozenset(("max", "min", "amax", "amin", "median", "mode", "getitem", "index_select"))
 """Results that are elements of what went in."""
+_MEANS = frozenset(("mean", "nanmean"))
 _OF_TWO = frozenset(("max", "min"))
 """Operators that are pointwise if they are given two tensors."""
 _TRUTHS = {"equal": True, "allclose": True}
@@ -77,6 +94,7 @@ class Plausible:
         self.share = share
         """How much of a selection is assumed to be selected."""
         self._is_checking_for_invalid = False
+        self._different: Any = None
 
     @contextlib.contextmanager
     def checking_for_invalid(self) -> Iterator[None]:
@@ -108,6 +126,38 @@ class Plausible:
             return is_check and not self._is_checking_for_invalid
         return ORDINARY if tensor.is_floating_point() or tensor.is_complex() else 0
 
+    def fill(self, copy: Any, tensor: Any) -> None:
+        """Fill a copy of an unknown tensor on the host, which has zeros."""
+        value = self.of(tensor)
+        if not value:
+            return
+        is_varied = tensor.is_floating_point() and self._known.guess_of(tensor) is None
+        if not is_varied or copy.numel() == 1:
+            copy.fill_(value)
+            return
+        with self._known.host.working(is_over_soon=True):
+            self._fill_differently(copy)
+
+    def _fill_differently(self, copy: Any) -> None:
+        torch, shape = self._torch, tuple(copy.shape)
+        if self._different is None:
+            generator = torch.Generator("cpu").manual_seed(_SEED_OF_DIFFERENT)
+            drawn = torch.rand(_DIFFERENT, generator=generator, device="cpu", dtype=torch.float32)
+            self._different = drawn.mul_(1 - 2 * LEAST).add_(LEAST)
+        flat = copy.view(-1) if copy.is_contiguous() else copy.new_empty(copy.numel())
+        for start in range(0, flat.numel(), _DIFFERENT):
+            part = flat[start : start + _DIFFERENT]
+            part.copy_(self._different[: part.numel()])
+        values = flat.view(shape)
+        if shape[-1] == _COORDINATES_OF_BOX:
+            values = values.sort(-1).values
+        elif len(shape) > 1 and 1 < shape[-1] == shape[-2] <= _MOST_ROWS:
+            diagonal = values.diagonal(dim1=-2, dim2=-1) / 4 + ORDINARY
+            values = (values + values.mT) / (4 * shape[-1])
+            values.diagonal(dim1=-2, dim2=-1).copy_(diagonal)
+        if values.data_ptr() != copy.data_ptr():
+            copy.copy_(values)
+
     def truth_of(self, operator: str, answer: bool, asserted: bool | None) -> bool:
         """What a function that reads a truth value itself (`equal`) returns."""
         if self.is_zero or operator not in _TRUTHS:
@@ -122,6 +172,10 @@ class Plausible:
             return
         values = result if isinstance(result, self._torch.Tensor) else result[0]
         if values.is_floating_point():
+            if self._known.attempt(
+                self._note_certain, original, operator, values, arguments, options
+            ):
+                return
             if values.numel() == 1:
                 self._known.attempt(
                     self.note_single, original, operator, values, arguments, options
@@ -131,10 +185,59 @@ class Plausible:
             return
         guess = self._known.attempt(self._guess, original, operator, values, arguments, options)
         if guess is not None and not self._known.has_entry(values):
-            is_sure = values.dtype is self._torch.bool and self._known.attempt(
-                self._is_sure, original, operator, guess, arguments, options
+            is_bool = values.dtype is self._torch.bool
+            is_sure = self._known.attempt(self._are_sure, arguments) or (
+                is_bool
+                and self._known.attempt(
+                    self._is_sure, original, operator, guess, arguments, options
+                )
             )
             self._known.keep(values, None, guess, is_sure=bool(is_sure))
+
+    def _note_certain(
+        self, original: Any, operator: str, result: Any, arguments: Any, options: Any
+    ) -> bool:
+        """Note floating-point numbers that are certain, and counts; whether there are such.
+
+        `torch.isnan(x).float().mean()` is zero for any finite numbers, and zero is what an overflow
+        check of the script's own has to read.
+        """
+        known, first = self._known, arguments[0]
+        guess = known.guess_of(first) if isinstance(first, self._torch.Tensor) else None
+        if guess is None or known.has_entry(result) or not result.numel():
+            return False
+        is_sure = self._are_sure(arguments)
+        each = first.numel() // result.numel()
+        if operator in _COUNTS and known.is_mask(first):
+            number = self.count_of(first, each)
+        elif not is_sure:
+            return False
+        elif self._is_pointwise(operator, arguments):
+            with known.host.working():
+                number = original(*map(self._one, arguments), **options).item()
+        elif operator in _COUNTS:
+            number = guess * each
+        elif operator in _PICKS or operator in _MEANS:
+            number = guess
+        else:
+            return False
+        known.keep(result, None, float(number), is_sure=is_sure)
+        return True
+
+    def _is_pointwise(self, operator: str, arguments: Any) -> bool:
+        if operator in _OF_TWO:
+            return sum(isinstance(it, self._torch.Tensor) for it in arguments) == 2
+        return self._operators.is_pointwise(operator)
+
+    def _are_sure(self, arguments: Any) -> bool:
+        """Whether all tensors among a call's arguments are the same for any finite numbers."""
+        tensors = [it for it in arguments if isinstance(it, self._torch.Tensor)]
+        return bool(tensors) and all(
+            self._known.sure_guess_of(it) is not None
+            if it.is_cuda and self._known.content_of(it) is None
+            else it.numel() == 1
+            for it in tensors
+        )
 
     def note_single(
         self, original: Any, operator: str, result: Any, arguments: Any, options: Any
@@ -143,8 +246,7 @@ class Plausible:
         if self.is_zero:
             return
         tensors = [it for it in arguments if isinstance(it, self._torch.Tensor)]
-        is_of_two = operator in _OF_TWO and len(tensors) == 2
-        if not (is_of_two or self._operators.is_pointwise(operator)):
+        if not self._is_pointwise(operator, arguments):
             return
         if any(it.numel() != 1 for it in tensors) or self._known.has_entry(result):
             return
@@ -173,18 +275,22 @@ class Plausible:
     def _guess(
         self, original: Any, operator: str, result: Any, arguments: Any, options: Any
     ) -> Any:
+        first = arguments[0]
+        if operator in _OF_ALL:
+            sure = self._known.sure_guess_of(first)
+            if sure is not None:
+                return bool(sure)
         if operator in _TRUE:
             return not self._is_checking_for_invalid
         if operator in _FALSE:
             return False
-        first = arguments[0]
         if operator in _COUNTS:
-            if first.dtype is self._torch.bool:
+            if self._known.is_mask(first):
                 return self.count_of(first, first.numel() // result.numel())
             return None
-        if operator in _PICKS:
+        if operator in _PICKS and not self._is_pointwise(operator, arguments):
             return self._known.guess_of(first)
-        if self._operators.is_pointwise(operator):
+        if self._is_pointwise(operator, arguments):
             with self._known.host.working():
                 answer = original(*map(self._one, arguments), **options)
             return answer.item()
@@ -260,4 +366,5 @@ class Plausible:
             if not result.is_floating_point():
                 guess = int(guess) if result.dtype is not self._torch.bool else bool(guess)
             is_sure = self._known.sure_guess_of(source) is not None
-            self._known.keep(result, None, guess, is_sure=is_sure)
+            is_mask = self._known.is_mask(source)
+            self._known.keep(result, None, guess, is_sure=is_sure, is_mask=is_mask)

@@ -8,6 +8,7 @@ imported torch yet write there too, so this file imports next to nothing.
 * `spawned-<pid>-<number>`: the processes that `torch.multiprocessing` has started at once.
 * `arrived-<pid>`: a process calls `init_process_group`.
 * `blocked-<pid>`: a process has been waiting inside torch for some seconds.
+* `standing-<pid>`: a process has done nothing for some seconds, somewhere else.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from __future__ import annotations
 import json
 import os
 
-from .shared_numbers import RANK_LEFT_PREFIX, RANKS_FOLDER, SESSION_VARIABLE
+from .shared_numbers import (
+    RANK_BLOCKED_PREFIX,
+    RANK_LEFT_PREFIX,
+    RANK_STANDING_PREFIX,
+    RANKS_FOLDER,
+    SESSION_VARIABLE,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +32,6 @@ if TYPE_CHECKING:
 STARTED_PREFIX = "started-"
 SPAWNED_PREFIX = "spawned-"
 ARRIVED_PREFIX = "arrived-"
-BLOCKED_PREFIX = "blocked-"
 WAITING_PREFIX = "waiting-"
 """The library writes these files: a process waits for a collective of others."""
 
@@ -110,6 +116,10 @@ class RankProcess:
         """What it has told `init_process_group`; None before."""
         self.blocked_in: str | None = None
         """Where it waits, if it does."""
+        self.stands_at: str | None = None
+        """The line at which it does nothing, if it waits for nobody and says so."""
+        self.still_seconds = 0.0
+        """For how long it was seen to do nothing."""
         self.was_ended = False
         """By the rehearsal, which tells the others itself."""
 
@@ -118,6 +128,25 @@ class RankProcess:
         """Whether it has not ended."""
         fields = _stat(self.pid)
         return bool(fields) and int(fields[19]) == self._began and fields[0] not in "ZX"
+
+    @property
+    def ticks(self) -> int:
+        """Processor time of it and of what it has started, in hundredths of a second."""
+        return _ticks(self.pid)
+
+
+def _ticks(pid: int) -> int:
+    fields = _stat(pid)
+    if not fields:
+        return 0
+    children: list[str] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                children += file.read().split()
+    except OSError:
+        pass  # it has ended, or a thread has
+    return sum(map(int, fields[11:15])) + sum(_ticks(int(child)) for child in children)
 
 
 class RankProcesses:
@@ -140,13 +169,18 @@ class RankProcesses:
 
     def note_blocked(self, waits_in: str) -> None:
         """This process has been waiting for some seconds."""
-        _write(self._folder, BLOCKED_PREFIX + str(os.getpid()), {"waits_in": waits_in})
+        _write(self._folder, RANK_BLOCKED_PREFIX + str(os.getpid()), {"waits_in": waits_in})
+
+    def note_standing(self, stands_at: str) -> None:
+        """This process has done nothing for some seconds, and waits for nobody."""
+        _write(self._folder, RANK_STANDING_PREFIX + str(os.getpid()), {"stands_at": stands_at})
 
     def note_going_on(self) -> None:
-        """This process waits no longer."""
-        path = os.path.join(self._folder, BLOCKED_PREFIX + str(os.getpid()))
-        if os.path.exists(path):
-            os.remove(path)
+        """This process waits or stands no longer."""
+        for prefix in (RANK_BLOCKED_PREFIX, RANK_STANDING_PREFIX):
+            path = os.path.join(self._folder, prefix + str(os.getpid()))
+            if os.path.exists(path):
+                os.remove(path)
 
     def peers(self) -> tuple[list[RankProcess], int | None]:
         """The processes that were started together with this one, and how many were to be.
@@ -167,10 +201,12 @@ class RankProcesses:
                 process.rank, process.world_size = fields["rank"], fields["world_size"]
         for process in known.values():
             # What the agent knows has a line.
-            for prefix in (WAITING_PREFIX, BLOCKED_PREFIX):
+            for prefix in (WAITING_PREFIX, RANK_BLOCKED_PREFIX):
                 fields = files.get(f"{prefix}{process.pid}")
                 if fields is not None:
                     process.blocked_in = fields["waits_in"]
+            standing = files.get(f"{RANK_STANDING_PREFIX}{process.pid}")
+            process.stands_at = standing["stands_at"] if standing is not None else None
             process.was_ended = f"{RANK_LEFT_PREFIX}{process.pid}" in files
         return list(known.values()), expected
 
@@ -199,7 +235,10 @@ class RankProcesses:
     def _files(self) -> dict[str, Any]:
         """What all files have; an empty one says something by its name alone."""
         found: dict[str, Any] = {}
-        prefixes = (STARTED_PREFIX, SPAWNED_PREFIX, ARRIVED_PREFIX, BLOCKED_PREFIX, WAITING_PREFIX)
+        prefixes = (
+            *(STARTED_PREFIX, SPAWNED_PREFIX, ARRIVED_PREFIX, WAITING_PREFIX),
+            *(RANK_BLOCKED_PREFIX, RANK_STANDING_PREFIX),
+        )
         for name in os.listdir(self._folder):
             if "." in name:
                 continue  # it is being written

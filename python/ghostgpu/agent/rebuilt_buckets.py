@@ -19,6 +19,7 @@ import weakref
 from typing import Any, Callable
 
 from .report import RECORD
+from .sizes import human
 
 WATCHDOG_PERIOD_S = 0.1
 """`kWatchdogThreadSleepMillis` of PyTorch's `ProcessGroupNCCL`."""
@@ -106,11 +107,10 @@ class RebuiltBuckets:
         result = rebuild()
         size = self._allocated_ever() - before
         if size > 0:
-            mebibytes = max(1, round(size / 2**20))
             RECORD.assume(
                 f"DistributedDataParallel frees its first buckets before it rebuilds them; "
                 f"in steps shorter than {WATCHDOG_PERIOD_S} s, a card may hold both for a while "
-                f"({mebibytes} MiB more)"
+                f"({human(size)} more)"
             )
         return result
 

@@ -19,6 +19,8 @@ MEMORY_LOG_PREFIX = "memory-"
 HISTORY_PREFIX = "history-"
 RANKS_FOLDER = "ranks"
 RANK_LEFT_PREFIX = "left-"
+RANK_BLOCKED_PREFIX = "blocked-"
+RANK_STANDING_PREFIX = "standing-"
 
 # The file that all processes of a run share.
 USAGE_FILE = "card.usage"

@@ -8,6 +8,7 @@ on, the thread says why and ends the process.
 
 from __future__ import annotations
 
+import enum
 import functools
 import importlib
 import json
@@ -24,8 +25,8 @@ from urllib.parse import parse_qs, urlparse
 from ..tricks.user_code import frames_of, is_user_code
 from .absent_ranks import ranks_of_this_machine, run_ranks
 from .guard import quietly
-from .rank_processes import RankProcess, RankProcesses, number_in
-from .shared_numbers import NOTES_PREFIX
+from .rank_processes import RankProcess, RankProcesses, number_in, rank_by_variables
+from .shared_numbers import NOTES_PREFIX, RANKS_FOLDER
 
 LOOK_EVERY_SECONDS = 1.0
 
@@ -42,12 +43,24 @@ DEADLOCK_SECONDS = 10.0
 PATIENCE_SECONDS = 300.0
 """How long a rank waits for others of which nobody knows whether they were started."""
 
+STILL_SECONDS, STILL_TICKS = 50.0, 50
+"""A rank that waits for nobody, and in so long uses so few hundredths of a second of the processor,
+does nothing. The library, which knows more about collectives, says so a little sooner."""
+
 _WAITING_PARTS = tuple(
     os.path.join("torch", part) + os.sep for part in ("distributed", "autograd", "nn/parallel")
 )
 """Where torch waits for other ranks. Elsewhere it waits for files, compilers, workers."""
 
 _WRAPPERS = frozenset({"wrapper", "inner", "_wrapped", "_fn", "__call__", "_call_impl"})
+
+
+class _Stands(enum.Enum):
+    """Where a main thread does nothing."""
+
+    WAITING = enum.auto()
+    """Inside torch, for other ranks."""
+    ELSEWHERE = enum.auto()
 
 
 @dataclass(frozen=True)
@@ -83,8 +96,12 @@ def find_trouble(
         return Trouble(_waits_in_vain(waits, ranks, "ended before it joined the job"), True)
     alive = [peer for peer in peers if peer.is_alive and not peer.was_ended]
     are_all_known = expected is not None and len(peers) >= expected
+    busy = [peer for peer in alive if peer.blocked_in is None]
+    still = [peer for peer in busy if peer.still_seconds > STILL_SECONDS]
+    if still and len(still) == len(busy):
+        return Trouble(f"{waits} for {_standing(still, never)}", False)
     patience = DEADLOCK_SECONDS if are_all_known else PATIENCE_SECONDS
-    if waited_seconds < patience or any(peer.blocked_in is None for peer in alive):
+    if waited_seconds < patience or busy:
         return None
     by_rank = sorted(alive, key=lambda peer: (peer.rank or 0, peer.pid))
     for one, other in zip(by_rank, by_rank[1:]):
@@ -115,6 +132,14 @@ def _ranks_of(processes: list[RankProcess], missing: set[int]) -> list[int]:
     return sorted(known) if len(known) == len(processes) else sorted(missing)[: len(processes)]
 
 
+def _standing(still: list[RankProcess], missing: set[int]) -> str:
+    has = "has" if len(still) == 1 else "have"
+    places = sorted({peer.stands_at for peer in still if peer.stands_at is not None})
+    at = f" at {places[0]}" if len(places) == 1 else ""
+    ranks = _listed(_ranks_of(still, missing))
+    return f"{ranks}, which {has} done nothing for {STILL_SECONDS:.0f} s{at}"
+
+
 def _waits_in_vain(waits: str, ranks: list[int], what: str) -> str:
     has = "has" if len(ranks) == 1 else "have"
     if len(ranks) > 1:
@@ -131,20 +156,24 @@ def _listed(ranks: list[int]) -> str:
 
 
 class StuckRanks:
-    """Watches the main thread of a process from `init_process_group` on."""
+    """Watches the main thread of a process: from the start of one that was started as a rank, else
+    from `init_process_group` on."""
 
     def __init__(self, torch: Any, run_dir: str) -> None:
         self._torch = torch
         self._run_dir = run_dir
         self._processes = RankProcesses(run_dir)
         self._watched_by: int | None = None
-        self._blocked_since: float | None = None
+        self._hears: int | None = None
+        self._stands: _Stands | None = None
+        self._since = 0.0
         self._place: tuple[Any, ...] = ()
         self._is_told = False
         self._is_to_end = False
+        self._still: dict[int, tuple[int, float]] = {}
 
     def install(self) -> None:
-        """Hear of processes that are spawned; `will_meet` begins the watch."""
+        """Hear of processes that are spawned, and begin the watch of one that is a rank by now."""
         if not self._torch.distributed.is_available():
             return
         # A function of this name stands in front of the module.
@@ -158,17 +187,23 @@ class StuckRanks:
             note(process.pid for process in processes)
 
         context.__init__ = made
+        if rank_by_variables(os.path.join(self._run_dir, RANKS_FOLDER)) is not None:
+            self._begin()
 
     def will_meet(self, rank: int, world_size: int) -> None:
         """This process is about to make a process group as this rank."""
         if world_size < 2:
             return
         self._processes.note_arrived(rank, world_size)
+        if self._hears is None or self._watched_by != os.getpid():
+            self._hears = self._hear_signals()
+        self._begin()
+
+    def _begin(self) -> None:
         if self._watched_by == os.getpid():
             return
         self._watched_by = os.getpid()
-        hears = self._hear_signals()
-        watch = functools.partial(quietly(self._watch), hears)
+        watch = quietly(self._watch)
         threading.Thread(target=watch, name="ghostgpu: stuck ranks", daemon=True).start()
 
     def _hear_signals(self) -> int | None:
@@ -185,21 +220,22 @@ class StuckRanks:
         os.close(writing)
         return None
 
-    def _watch(self, hears: int | None) -> None:
+    def _watch(self) -> None:
         ticks = _main_threads_ticks()
         while True:
-            self._pause(hears)
+            self._pause()
             before, ticks = ticks, _main_threads_ticks()
             stands_still = ticks is not None and before is not None and ticks - before <= BUSY_TICKS
             if stands_still and self._is_to_end:
                 os._exit(128 + signal.SIGTERM)
-            self._note(stands_still and self._is_waiting())
-            if self._is_told:
+            self._note(self._where_it_stands() if stands_still else None)
+            if self._is_told and self._stands is _Stands.WAITING:
                 trouble = self._trouble()
                 if trouble is not None:
                     self._end(trouble)
 
-    def _pause(self, hears: int | None) -> None:
+    def _pause(self) -> None:
+        hears = self._hears
         if hears is None:
             time.sleep(LOOK_EVERY_SECONDS)
             return
@@ -210,8 +246,8 @@ class StuckRanks:
             self._is_to_end = True
             time.sleep(LOOK_EVERY_SECONDS)
 
-    def _is_waiting(self) -> bool:
-        """Whether the main thread is where it was, in a part of torch that waits for others.
+    def _where_it_stands(self) -> _Stands | None:
+        """Where the main thread is, if it was there before.
 
         Looked at only where it has done nothing for a while: a frame that is looked at keeps the
         tensors of its function for that long.
@@ -220,34 +256,48 @@ class StuckRanks:
         frames = frames_of(frame)[-3:]
         place = tuple((id(each.f_code), each.f_lasti) for each in frames)
         is_same, self._place = place == self._place, place
-        return is_same and bool(frames) and _is_in_waiting_part(frames[-1].f_code.co_filename)
+        if not is_same or not frames:
+            return None
+        is_waiting = _is_in_waiting_part(frames[-1].f_code.co_filename)
+        return _Stands.WAITING if is_waiting else _Stands.ELSEWHERE
 
-    def _note(self, is_waiting: bool) -> None:
+    def _note(self, stands: _Stands | None) -> None:
         now = time.monotonic()
-        if not is_waiting:
-            self._blocked_since = None
+        if stands is not self._stands:
+            self._stands, self._since = stands, now
             if self._is_told:
                 self._processes.note_going_on()
                 self._is_told = False
-        elif self._blocked_since is None:
-            self._blocked_since = now
-        elif not self._is_told and now - self._blocked_since > BLOCKED_SECONDS:
-            frame = sys._current_frames().get(threading.main_thread().ident or 0)
-            self._processes.note_blocked(_where(frames_of(frame)))
+        elif stands is not None and not self._is_told and now - self._since > BLOCKED_SECONDS:
+            where = _where(frames_of(sys._current_frames().get(threading.main_thread().ident or 0)))
+            if stands is _Stands.WAITING:
+                self._processes.note_blocked(where)
+            else:
+                self._processes.note_standing(where)
             self._is_told = True
 
     def _trouble(self) -> Trouble | None:
         peers, expected = self._processes.peers()
         own = next((peer for peer in peers if peer.pid == os.getpid()), None)
-        if own is None or own.world_size is None or self._blocked_since is None:
+        if own is None or own.world_size is None:
             return None
+        for peer in peers:
+            peer.still_seconds = self._still_seconds(peer)
         run = run_ranks()
         expected = len(run) if run is not None else expected
         here = run or ranks_of_this_machine()
         everywhere = frozenset(range(own.world_size))
         elsewhere = everywhere.difference(here) if here is not None else frozenset()
-        waited = time.monotonic() - self._blocked_since
+        waited = time.monotonic() - self._since
         return find_trouble(own, peers, expected, waited, elsewhere)
+
+    def _still_seconds(self, peer: RankProcess) -> float:
+        ticks, now = peer.ticks, time.monotonic()
+        before, since = self._still.setdefault(peer.pid, (ticks, now))
+        if peer.blocked_in is not None or ticks > before + STILL_TICKS:
+            self._still[peer.pid] = (ticks, now)
+            return 0.0
+        return now - since
 
     def _end(self, trouble: Trouble) -> None:
         note = {

@@ -8,6 +8,7 @@ classes. Functions of other tricks that stand for a whole loss say it themselves
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -43,12 +44,7 @@ def reduction_of(loss: Any, divisor: float = 1) -> Reduction:
     means: list[Reduction] = []
     kinds: set[str] = set()
     is_scaled = False
-    pending, seen = [(loss.grad_fn, loss.output_nr)], 0
-    while pending and seen < _FAR:
-        node, output = pending.pop()
-        seen += 1
-        if node is None:
-            continue
+    for node, output in _ways(loss):
         name = node.name()
         reduction = getattr(node, "_saved_reduction", None)
         own = _told_by(node, output)
@@ -67,7 +63,6 @@ def reduction_of(loss: Any, divisor: float = 1) -> Reduction:
         elif name.startswith(_PASSED):
             is_scaled = is_scaled or name.startswith("Mul")
             is_scaled = is_scaled or (name.startswith("Div") and not _divides_by(node, divisor))
-            pending += node.next_functions
         else:
             kinds.add(UNKNOWN)
     if len(means) == 1:
@@ -75,6 +70,29 @@ def reduction_of(loss: Any, divisor: float = 1) -> Reduction:
     if MEAN in kinds:
         return Reduction(MEAN)
     return Reduction(SUM if kinds == {SUM} and not is_scaled else UNKNOWN)
+
+
+def loss_nodes(loss: Any) -> list[Any]:
+    """The nodes in which the terms of a loss are reduced."""
+    return [node for node, _ in _ways(loss) if not _is_passed(node)]
+
+
+def _ways(loss: Any) -> Iterator[tuple[Any, int]]:
+    """The nodes behind a loss up to where its terms are reduced, and which of their outputs."""
+    pending, seen = [(loss.grad_fn, loss.output_nr)], 0
+    while pending and seen < _FAR:
+        node, output = pending.pop()
+        seen += 1
+        if node is None:
+            continue
+        yield node, output
+        if _is_passed(node):
+            pending += node.next_functions
+
+
+def _is_passed(node: Any) -> bool:
+    reduces = getattr(node, "_saved_reduction", None) is not None
+    return not reduces and bool(node.name().startswith(_PASSED))
 
 
 def _told_by(node: Any, output: int) -> Optional[Reduction]:

@@ -19,6 +19,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable
 
+from .catalogue import bytes_of
 from .hooks import Hooks
 from .trick import Trick
 
@@ -126,7 +127,9 @@ class OffloadActivations(Trick):
 
     def __init__(self, torch: Any, hooks: Hooks, options: Mapping[str, str]) -> None:
         super().__init__(torch, hooks, options)
-        self._host = OnHost(torch, in_bytes(options["threshold"]))
+        threshold = bytes_of(options["threshold"])
+        assert threshold is not None, "the catalogue has checked it"
+        self._host = OnHost(torch, threshold)
 
     def install(self) -> None:
         self.hooks.around_models.append(self._call)
@@ -141,12 +144,3 @@ class OffloadActivations(Trick):
         if not self._host.tensors:
             return None
         return f"{self._host.tensors} saved tensors, {self._host.bytes:,} bytes, kept on the host"
-
-
-def in_bytes(size: str) -> int:
-    """`1MiB` and `1048576` as a number of bytes."""
-    units = {"KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
-    for unit, power in units.items():
-        if size.endswith(unit):
-            return int(float(size[: -len(unit)]) * (1 << power))
-    return int(size.removesuffix("B"))

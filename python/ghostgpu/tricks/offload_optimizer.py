@@ -4,7 +4,8 @@ Saves: all optimizer state on the card, but that of one parameter.
 Costs: two copies of the state over PCIe in each step; pinned host memory of the same size.
 Numbers: identical to the optimizer's for-loop.
 Conflicts: optimizer-in-backward, eight-bit-optimizer.
-Refused: optimizers with a closure (LBFGS), whose state is not that of one parameter.
+Refused: optimizers with a closure (LBFGS), and those that are not PyTorch's: their state may not be
+that of single parameters.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import functools
 import weakref
 from typing import Any
 
-from .optimizer_in_backward import _plain_step
+from .optimizer_in_backward import _plain_step, steps_parameters_by_themselves
 from .refusal import Refused
 from .trick import Trick
 
@@ -30,6 +31,12 @@ class StateOnHost:
             raise Refused(
                 f"The state of {name} cannot be kept on the host: it is not that of single "
                 "parameters.",
+                "use checkpointing to save activations",
+            )
+        if not steps_parameters_by_themselves(optimizer):
+            raise Refused(
+                f"The state of {name} cannot be kept on the host: it is not one of PyTorch's "
+                "optimizers, and its step may need that of all parameters together.",
                 "use checkpointing to save activations",
             )
         self._torch = torch

@@ -15,6 +15,10 @@ class Refused(Exception):
         self.alternative = alternative
 
 
+class LeftTraces(Refused):
+    """A refusal after a trial that cannot be undone: the script cannot go on without the trick."""
+
+
 Refusal = Callable[[str, str], BaseException]
 """Makes the exception that ends the script, from a reason and an alternative."""
 

@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, Callable
 
+from .optimizer_in_backward import steps_parameters_by_themselves
 from .surviving_oom_errors import first_line, is_out_of_memory, out_of_memory_error, release
 
 _ATTEMPTS = 3
@@ -35,7 +36,7 @@ class SurvivingSteps:
         """Make a step; one with a closure, which computes gradients again, only as it is."""
         cards = _cards(optimizer)
         is_plain = not any(arguments) and not any(options.values())
-        if not cards or not is_plain or not _steps_parameters_by_themselves(optimizer):
+        if not cards or not is_plain or not steps_parameters_by_themselves(optimizer):
             return make(*arguments, **options)
         trouble = self._short_of_memory(optimizer, cards)
         if trouble is None:
@@ -164,12 +165,6 @@ def _stepped(optimizer: Any) -> list[Any]:
 
 def _cards(optimizer: Any) -> list[int]:
     return sorted({each.get_device() for each in _stepped(optimizer) if each.is_cuda})
-
-
-def _steps_parameters_by_themselves(optimizer: Any) -> bool:
-    """PyTorch's own do, all but those that look at all gradients together."""
-    kind = type(optimizer)
-    return f"{kind.__module__}.".startswith("torch.optim.") and kind.__name__ != "LBFGS"
 
 
 def _makes_copies(optimizer: Any, parameter: Any) -> bool:

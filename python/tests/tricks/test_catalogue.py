@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from ghostgpu.tricks import catalogue, registry
 from ghostgpu.tricks.__main__ import understood
 from ghostgpu.tricks.allocator import merged
+from ghostgpu.tricks.offload_activations import OffloadActivations
 from ghostgpu.tricks.refusal import Refused
 
 TRICKS = Path(registry.__file__).parent
@@ -146,3 +148,12 @@ def test_settings_of_the_allocator_that_are_there_stay(
     present: str | None, settings: str, result: str
 ) -> None:
     assert merged(present, settings) == result
+
+
+@pytest.mark.parametrize("size", ["64kb", "1.5 MiB", "4096", "10b"])
+def test_a_size_that_is_accepted_can_be_used(size: str) -> None:
+    """A trick reads its size as the catalogue does that has checked it."""
+    ((name, options),) = catalogue.checked([("offload-activations", {"threshold": size})])
+    trick = OffloadActivations(SimpleNamespace(), SimpleNamespace(), options)
+    assert trick.name == name
+    assert trick._host._threshold == catalogue.bytes_of(size)

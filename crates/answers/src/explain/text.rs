@@ -1,7 +1,8 @@
 //! The explanation in full, for `--verbose`.
 
 use ghostgpu_explain::{
-    Advice, Catalogue, Explanation, Finding, Kind, PartName, Ranks, Reasoned, Stage, say,
+    Advice, Catalogue, Explanation, Finding, Kind, Last, PartName, Ranks, Reasoned, Stage, Wording,
+    release_text, say,
 };
 
 use super::Answer;
@@ -85,31 +86,22 @@ fn heading(sheet: &mut Sheet, finding: &Finding, catalogue: &Catalogue) {
 }
 
 /// `PyTorch 2.2 or newer`, in the reader's language.
-fn wording_in_words(wording: &str, catalogue: &Catalogue) -> String {
-    let (program, releases) = wording.split_once(' ').unwrap_or((wording, ""));
-    let (releases, more) = releases.split_once(", ").unwrap_or((releases, ""));
-    let words = match (
-        releases.split_once(" to "),
-        releases.strip_suffix(" or newer"),
-    ) {
-        (Some((first, last)), _) => say!(
+fn wording_in_words(wording: Wording, catalogue: &Catalogue) -> String {
+    let (program, first) = ("PyTorch", release_text(wording.first));
+    let words = match wording.last {
+        Last::Release(last) => say!(
             catalogue,
             "wording-until",
             program = program,
             first = first,
-            last = last
+            last = release_text(last)
         ),
-        (_, Some(first)) => say!(catalogue, "wording-from", program = program, first = first),
-        _ => say!(
-            catalogue,
-            "wording-one",
-            program = program,
-            first = releases
-        ),
+        Last::Open => say!(catalogue, "wording-from", program = program, first = first),
+        Last::Same => say!(catalogue, "wording-one", program = program, first = first),
     };
-    match more {
-        "" => words,
-        more => format!("{words}{} {more}", say!(catalogue, "list-comma")),
+    match wording.setting {
+        None => words,
+        Some(setting) => format!("{words}{} {setting}", say!(catalogue, "list-comma")),
     }
 }
 

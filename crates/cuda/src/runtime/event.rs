@@ -4,10 +4,11 @@ use std::ffi::c_int;
 
 use ghostgpu_device::Time;
 
+use super::capture::{self, Capture};
 use super::errors::{
     INVALID_RESOURCE_HANDLE, INVALID_VALUE, NO_DEVICE, NOT_READY, SUCCESS, report,
 };
-use super::graph::{self, Capture, Node};
+use super::graph::Node;
 use super::stream;
 use crate::handles::Handles;
 use crate::nccl::awaited::Awaited;
@@ -114,7 +115,7 @@ pub extern "C" fn cudaEventRecordWithFlags(event: usize, stream: usize, flags: u
     }
     match stream::capture_on(stream) {
         Some(_) if flags & EXTERNAL != 0 => {
-            graph::capture_work(stream, Node::EventRecord(event));
+            capture::capture_work(stream, Node::EventRecord(event));
         }
         Some(capture) => {
             EVENTS.with(event, |event| event.recorded.capture = Some(capture));

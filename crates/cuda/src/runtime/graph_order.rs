@@ -3,6 +3,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use super::capture;
 use super::errors::{ILLEGAL_STATE, INVALID_VALUE, SUCCESS, report};
 use super::graph::{self, Node};
 use crate::write_out;
@@ -77,7 +78,7 @@ unsafe fn update(stream: usize, nodes: *const usize, count: usize, flags: u32) -
     let Some(nodes) = (unsafe { handles(nodes, count) }) else {
         return report(INVALID_VALUE);
     };
-    if graph::add_dependencies(stream, nodes, flags & SET != 0) {
+    if capture::add_dependencies(stream, nodes, flags & SET != 0) {
         SUCCESS
     } else {
         report(ILLEGAL_STATE)

@@ -2,6 +2,7 @@
 //!
 //! Declarations are written from the public CUDA Runtime API reference, versions 12.8 and 13.0.
 
+mod capture;
 mod copy;
 mod device;
 mod entry_point;

@@ -5,11 +5,12 @@ use std::ffi::{c_int, c_void};
 
 use ghostgpu_device::{Order, StreamKey, Time};
 
+use super::capture::{self, Capture};
 use super::errors::{
     INVALID_RESOURCE_HANDLE, INVALID_VALUE, NO_DEVICE, NOT_READY, STREAM_CAPTURE_UNSUPPORTED,
     SUCCESS, report,
 };
-use super::graph::{self, Capture, Node};
+use super::graph::Node;
 use crate::handles::Handles;
 use crate::nccl::awaited::{self, Awaited};
 use crate::nccl::ranks;
@@ -65,7 +66,7 @@ pub fn on_timeline(handle: usize) -> (StreamKey, Order) {
 
 /// Submits work to a stream: a capturing one adds it to its graph, any other one executes it.
 pub fn submit(handle: usize, node: Node, duration: Time) {
-    if !graph::capture_work(handle, node) {
+    if !capture::capture_work(handle, node) {
         let (key, order) = on_timeline(handle);
         clock::submit(key, order, duration);
     }
@@ -210,7 +211,7 @@ pub extern "C" fn cudaStreamQuery(stream: usize) -> c_int {
     if !is_stream(stream) {
         return report(INVALID_RESOURCE_HANDLE);
     }
-    if graph::invalidate(stream) {
+    if capture::invalidate(stream) {
         return report(STREAM_CAPTURE_UNSUPPORTED);
     }
     match clock::is_past(end_of(stream)) {
@@ -222,7 +223,7 @@ pub extern "C" fn cudaStreamQuery(stream: usize) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaStreamSynchronize(stream: usize) -> c_int {
     call_log::call("cudaStreamSynchronize", || format!("{stream:#x}"));
-    if graph::invalidate(stream) {
+    if capture::invalidate(stream) {
         return report(STREAM_CAPTURE_UNSUPPORTED);
     }
     let waited = host_waits_for(stream);
@@ -248,7 +249,7 @@ pub extern "C" fn cudaStreamWaitEvent(stream: usize, event: usize, flags: u32) -
     let capture = recorded.capture.filter(|capture| is_active(capture.id));
     match (capture, capture_on(stream)) {
         (_, Some(_)) if flags & EXTERNAL != 0 => {
-            graph::capture_work(stream, Node::EventWait);
+            capture::capture_work(stream, Node::EventWait);
         }
         (Some(capture), None) => {
             with_stream(stream, |stream| stream.capture = Some(capture.joined()));

@@ -1,5 +1,7 @@
 //! One card of the catalogue: its facts, and where each of them comes from.
 
+use ghostgpu_text::human;
+
 use super::derive;
 use crate::{Architecture, Capability, DeviceSheet, PciAddress};
 
@@ -176,8 +178,8 @@ impl Card {
         let mut sentences = Vec::new();
         if self.memory_provenance == Provenance::Derived {
             sentences.push(format!(
-                "a program gets {:.2} GiB, derived from the {} GiB on the board of the {}",
-                self.total_bytes as f64 / (1u64 << 30) as f64,
+                "a program gets {}, derived from the {} GiB on the board of the {}",
+                human(self.total_bytes),
                 self.board_gib,
                 self.name
             ));
@@ -190,8 +192,8 @@ impl Card {
         }
         if self.overhead_provenance == Provenance::Derived {
             sentences.push(format!(
-                "the CUDA context takes {:.2} MiB, an estimate: it is derived from the number of multiprocessors of the {}",
-                self.context_bytes as f64 / derive::MIB as f64,
+                "the CUDA context takes {}, an estimate: it is derived from the number of multiprocessors of the {}",
+                human(self.context_bytes),
                 self.name
             ));
         }

@@ -1,7 +1,7 @@
 //! `ghostgpu.fit(...)`, for tricks that need more than a few plain lines.
 
 use ghostgpu_lint::Edit;
-use ghostgpu_tricks::Request;
+use ghostgpu_tricks::{Request, bytes_of_size};
 
 use super::option;
 use crate::outcome::{Outcome, Written};
@@ -14,7 +14,8 @@ pub fn write(script: &Script<'_>, request: &Request) -> Outcome {
         "surviving-oom" => ("survive_oom", "True".to_owned()),
         "offload-activations" => {
             let threshold = option(request, "threshold");
-            let bytes = bytes(threshold).ok_or_else(|| format!("`{threshold}` is no size"))?;
+            let bytes =
+                bytes_of_size(threshold).ok_or_else(|| format!("`{threshold}` is no size"))?;
             ("offload_activations", bytes.to_string())
         }
         "optimizer-in-backward" => ("step_in_backward", "True".to_owned()),
@@ -45,40 +46,4 @@ pub fn fitted(script: &Script<'_>, name: &str, value: &str) -> Outcome {
     let mut edits: Vec<Edit> = fresh;
     edits.push(script.line_after(optimizer.statement, &line)?);
     Written::new(what, edits)
-}
-
-/// The bytes of a size such as `1MiB`.
-fn bytes(size: &str) -> Option<u64> {
-    let size = size.trim();
-    let digits = size.trim_start_matches(|it: char| it.is_ascii_digit() || it == '.');
-    let number: f64 = size[..size.len() - digits.len()].parse().ok()?;
-    let factor: u64 = match digits.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "kib" => 1 << 10,
-        "mib" => 1 << 20,
-        "gib" => 1 << 30,
-        "kb" => 1_000,
-        "mb" => 1_000_000,
-        "gb" => 1_000_000_000,
-        _ => return None,
-    };
-    Some((number * factor as f64) as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_written_in_bytes() {
-        for (size, expected) in [
-            ("1MiB", Some(1 << 20)),
-            ("1.5 MB", Some(1_500_000)),
-            ("4096", Some(4096)),
-            ("2GiB", Some(2 << 30)),
-            ("much", None),
-        ] {
-            assert_eq!(bytes(size), expected, "{size}");
-        }
-    }
 }

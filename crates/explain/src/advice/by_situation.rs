@@ -9,7 +9,7 @@ use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
 use crate::program::{Purpose, Tool, purpose, tool};
 use crate::reader::Log;
-use crate::situation::{Reasoned, Situation, is_scratch};
+use crate::situation::{Reasoned, Situation, is_object_store, is_scratch};
 
 /// All that advice depends on.
 struct Case<'a> {
@@ -57,6 +57,13 @@ pub fn advice(
             kept.push(each);
         }
     }
+    // The cards that can be rehearsed on are NVIDIA's.
+    if !case.setup.is_nvidia() && kept.len() > 1 {
+        kept.retain(|each| each.name != "larger-card");
+    }
+    if !case.setup.has_autocast && kept.len() > 1 {
+        kept.retain(|each| !matches!(each.name.as_str(), "autocast" | "no-graph"));
+    }
     // More advice than this goes unread.
     kept.truncate(8);
     kept
@@ -78,7 +85,8 @@ impl Case<'_> {
             let is_windows = self.log.environment.is_windows;
             let is_mps = self.finding.kind == Kind::MpsAllocator;
             let mut all = advisor.inference(self.tool, is_windows, is_mps);
-            if is_mps {
+            // The limit for all tensors has no part in a single buffer that Metal refuses.
+            if is_mps && situation != Situation::OneLargeRequest {
                 all.insert(1.min(all.len()), advisor.mps_watermark());
             }
             if self.log.environment.is_jetson {
@@ -103,6 +111,12 @@ impl Case<'_> {
                 vec![setup.empty_card()],
             ]
             .concat(),
+            Situation::ModelDoesNotFit if self.tool == Some(Tool::Vllm) => {
+                advisor.all_unrehearsed(advisor.vllm_weights(), "not-a-server")
+            }
+            Situation::ModelDoesNotFit if self.tool == Some(Tool::Sglang) => {
+                advisor.all_unrehearsed(advisor.sglang_weights(), "not-a-server")
+            }
             // What a picture or a prompt needs grows with its size; nobody prints shapes in such a tool.
             Situation::ShapeBug if self.tool.is_some() => {
                 let mut all = offered();
@@ -202,6 +216,11 @@ impl Case<'_> {
                 found
             }
             Situation::ModelDoesNotFit | Situation::OneLargeRequest | Situation::Full
+                if finding.kind == Kind::LlamaCpp && self.tool == Some(Tool::Whisper) =>
+            {
+                advisor.all_unrehearsed(advisor.whisper_cpp(), "not-pytorch")
+            }
+            Situation::ModelDoesNotFit | Situation::OneLargeRequest | Situation::Full
                 if finding.kind == Kind::LlamaCpp =>
             {
                 let all = advisor.llama_cpp(is_scratch(finding), environment.is_jetson);
@@ -295,8 +314,11 @@ impl Case<'_> {
             Situation::RanksOnOneCard => vec![setup.set_device(), setup.fewer_ranks()],
             Situation::OutsideTheAllocator => setup.room_for_libraries(finding),
             Situation::HostMemory => {
-                let all = advisor.host_memory(finding, environment);
+                let all = advisor.host_memory(finding, environment, self.purpose);
                 advisor.all_unrehearsed(all, "not-the-card")
+            }
+            Situation::SharedMemory if is_object_store(finding) => {
+                advisor.all_unrehearsed(advisor.object_store(), "not-the-card")
             }
             Situation::SharedMemory => {
                 let is_nccl = finding.text.contains("nccl");
@@ -307,7 +329,7 @@ impl Case<'_> {
                 advisor.all_unrehearsed(all, "not-the-card")
             }
             Situation::KernelSharedMemory => {
-                advisor.all_unrehearsed(advisor.smaller_kernel(), "not-kernels")
+                advisor.all_unrehearsed(advisor.smaller_kernel(finding), "not-kernels")
             }
             Situation::ServingCache => {
                 advisor.all_unrehearsed(advisor.cache(finding), "not-a-server")
@@ -315,7 +337,10 @@ impl Case<'_> {
             Situation::FrameworkPool => {
                 let all = match finding.kind {
                     Kind::OtherAllocator => advisor.beside_pytorch(finding),
-                    Kind::Jax => advisor.jax(finding),
+                    Kind::Jax => advisor.jax(finding, self.purpose),
+                    _ if finding.figures.text_named(LIBRARY) == Some("JAX") => {
+                        advisor.jax(finding, self.purpose)
+                    }
                     _ => advisor.tensorflow(),
                 };
                 advisor.all_unrehearsed(all, "not-pytorch")
@@ -337,7 +362,7 @@ impl Case<'_> {
 
     fn without_pytorch(&self) -> Vec<Advice> {
         if self.finding.kind == Kind::Metal {
-            return self.advisor.metal();
+            return self.advisor.metal(self.finding);
         }
         if self.finding.kind == Kind::Jetson {
             return self.advisor.jetson();

@@ -8,15 +8,27 @@ use crate::kind::Kind;
 use crate::program::{Purpose, purpose};
 use crate::reader::Log;
 
+/// Cards to try next, and how much memory the present card has at most for each.
+const LARGER_CARDS: [(&str, u64); 4] = [
+    ("a100-80", 70 << 30),
+    ("h200", 120 << 30),
+    ("b200", 160 << 30),
+    ("b300", 230 << 30),
+];
+
 /// What the log tells about the user's setup, as it goes into commands.
 pub struct Setup<'a> {
     advisor: Advisor<'a>,
     script: String,
     /// The card's name as it is typed; `CARD` where nobody knows it.
     card: String,
+    /// What the message says the card has; nothing where it does not say.
+    total_bytes: u64,
     is_windows: bool,
     /// This PyTorch release has expandable segments.
     has_expandable: bool,
+    /// This PyTorch release has `torch.autocast`.
+    pub has_autocast: bool,
     /// This PyTorch release has `max_split_size_mb`.
     has_max_split: bool,
     variable: &'static str,
@@ -37,12 +49,19 @@ impl<'a> Setup<'a> {
             Purpose::Inference => "script.py",
             _ => "train.py",
         };
-        let wording = finding.wording.unwrap_or_default();
         let release = log.environment.torch.as_deref().map(release_number);
         let is_hip = finding.kind == Kind::HipAllocator || log.environment.is_rocm;
         // The old message layout ended with 2.0; expandable segments came with 2.1.
-        let is_old = wording.ends_with("2.0") || wording.ends_with("1.3");
-        let is_ancient = wording == "PyTorch 1.0 to 1.3" || wording == "PyTorch 1.4 to 2.0";
+        let is_before = |release| {
+            finding
+                .wording
+                .is_some_and(|wording| wording.is_before(release))
+        };
+        let is_old = is_before((2, 1));
+        let is_ancient = is_old
+            && finding
+                .wording
+                .is_some_and(|wording| wording.first < (1, 8));
         let (variable, visible, backend) = match finding.kind {
             _ if is_hip => ("PYTORCH_HIP_ALLOC_CONF", "HIP_VISIBLE_DEVICES", "cuda"),
             Kind::NpuAllocator => ("PYTORCH_NPU_ALLOC_CONF", "ASCEND_RT_VISIBLE_DEVICES", "npu"),
@@ -50,17 +69,23 @@ impl<'a> Setup<'a> {
                 ("PYTORCH_CUDA_ALLOC_CONF", "ZE_AFFINITY_MASK", "xpu")
             }
             Kind::MpsAllocator => ("PYTORCH_CUDA_ALLOC_CONF", "CUDA_VISIBLE_DEVICES", "mps"),
+            Kind::OtherCardAllocator => other_card(&finding.text),
             _ => ("PYTORCH_CUDA_ALLOC_CONF", "CUDA_VISIBLE_DEVICES", "cuda"),
         };
         Self {
             advisor: Advisor { catalogue },
             script: script.unwrap_or(unnamed).to_owned(),
             card: card.unwrap_or_else(|| "CARD".to_owned()),
+            total_bytes: finding.figures.total.map_or(0, |total| total.bytes),
             is_windows: log.environment.is_windows,
             // Ascend's plug-in repeats an old message, and has had them for long.
             has_expandable: backend == "npu"
-                || !release.map_or(is_old, |release| release < (2, 1)) && !is_hip,
-            has_max_split: !release.map_or(is_ancient, |release| release < (1, 10)),
+                || !release.map_or(is_old, |release| release < (2, 1))
+                    && !is_hip
+                    && finding.kind != Kind::OtherCardAllocator,
+            has_autocast: !release.map_or(is_before((1, 6)), |release| release < (1, 6)),
+            has_max_split: finding.kind == Kind::OtherCardAllocator
+                || !release.map_or(is_ancient, |release| release < (1, 10)),
             variable,
             visible,
             backend,
@@ -76,7 +101,7 @@ impl<'a> Setup<'a> {
     }
 
     /// The backend alone does not tell: PyTorch calls AMD cards `cuda` too.
-    fn is_nvidia(&self) -> bool {
+    pub fn is_nvidia(&self) -> bool {
         self.backend == "cuda" && self.visible == "CUDA_VISIBLE_DEVICES"
     }
 
@@ -196,7 +221,11 @@ impl<'a> Setup<'a> {
     }
 
     pub fn larger_card(&self) -> Advice {
-        let command = format!("ghostgpu run --gpu a100-80 {}", self.script);
+        let card = LARGER_CARDS
+            .iter()
+            .find(|(_, most)| self.total_bytes < *most);
+        let card = card.map_or("gb300", |(card, _)| *card);
+        let command = format!("ghostgpu run --gpu {card} {}", self.script);
         let advice = self
             .advisor
             .advise("larger-card", command)
@@ -212,6 +241,8 @@ impl<'a> Setup<'a> {
             .collect();
         let (id, command) = match (self.backend, self.visible, pids.as_slice()) {
             ("npu", _, _) => ("npu-see", "npu-smi info".to_owned()),
+            ("mlu", _, _) => ("npu-see", "cnmon".to_owned()),
+            ("musa", _, _) => ("npu-see", "mthreads-gmi".to_owned()),
             ("xpu", _, _) => ("see-card", "xpu-smi ps".to_owned()),
             (_, "HIP_VISIBLE_DEVICES", _) => ("see-card", "rocm-smi --showpids".to_owned()),
             (_, _, []) => ("see-card", "nvidia-smi".to_owned()),
@@ -236,10 +267,8 @@ impl<'a> Setup<'a> {
     }
 
     pub fn set_device(&self) -> Advice {
-        let command = match self.backend {
-            "npu" => "torch.npu.set_device(int(os.environ[\"LOCAL_RANK\"]))",
-            _ => "torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"]))",
-        };
+        let backend = self.backend;
+        let command = format!("torch.{backend}.set_device(int(os.environ[\"LOCAL_RANK\"]))");
         let advice = self.advisor.advise("set-device", command);
         self.advisor.unrehearsed(advice, "not-several-cards")
     }
@@ -301,6 +330,14 @@ impl<'a> Setup<'a> {
         }
         found.push(self.empty_card());
         found
+    }
+}
+
+/// What the plug-in of another maker calls its settings: the message's first word is the device's name.
+fn other_card(text: &str) -> (&'static str, &'static str, &'static str) {
+    match text.to_ascii_lowercase().contains("mlu") {
+        true => ("PYTORCH_MLU_ALLOC_CONF", "MLU_VISIBLE_DEVICES", "mlu"),
+        false => ("PYTORCH_MUSA_ALLOC_CONF", "MUSA_VISIBLE_DEVICES", "musa"),
     }
 }
 

@@ -2,11 +2,14 @@
 
 use super::{Advice, Advisor, Candidate, Effect};
 use crate::finding::Finding;
+use crate::kind::Kind;
 use crate::say;
 use crate::traceback::Frame;
 
+/// The line to change: nobody edits a library.
 fn place(finding: &Finding) -> Option<&Frame> {
-    finding.traceback.as_ref()?.place()
+    let place = finding.traceback.as_ref()?.place();
+    place.filter(|frame| frame.is_user_code())
 }
 
 impl Advisor<'_> {
@@ -33,6 +36,11 @@ impl Advisor<'_> {
         let at = place(finding)
             .map(|frame| format!("{}:{}: ", frame.file, frame.line))
             .unwrap_or_default();
+        if finding.kind == Kind::PythonMemory && !finding.mentions_pytorch() {
+            let command = format!("{at}for part in np.array_split(data, 64): ...");
+            let advice = self.advise("host-chunks", command);
+            return self.unrehearsed(advice.with_effect(Effect::Rounding), "not-splittable");
+        }
         let command = say!(self.catalogue, "in-pieces-command", at = at);
         let advice = self
             .advise("in-pieces", command)

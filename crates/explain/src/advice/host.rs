@@ -4,10 +4,45 @@ use super::{Advice, Advisor, Effect};
 use crate::environment::Environment;
 use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
+use crate::program::Purpose;
 use crate::say;
+use crate::situation::is_early;
+
+/// The kernel names what it ended, and that is no Python; or whoever set the limit runs other programs.
+fn is_of_another_program(finding: &Finding) -> bool {
+    let text = finding.text.to_ascii_lowercase();
+    let hosts = [
+        "yarn",
+        "runtime exited",
+        "runtime.outofmemory",
+        "memory quota",
+    ];
+    if hosts.iter().any(|host| text.contains(host)) {
+        return true;
+    }
+    let program = finding.figures.text_named("program");
+    // A daemon may name no more than a part of the desktop.
+    program.map_or(is_early(finding), |program| {
+        let program = program.to_ascii_lowercase();
+        let may_train = [
+            "python",
+            "pt_",
+            "torchrun",
+            "ray::",
+            "dataloader",
+            "jupyter",
+        ];
+        !may_train.iter().any(|word| program.starts_with(word))
+    })
+}
 
 impl Advisor<'_> {
-    pub fn host_memory(&self, finding: &Finding, environment: &Environment) -> Vec<Advice> {
+    pub fn host_memory(
+        &self,
+        finding: &Finding,
+        environment: &Environment,
+        purpose: Purpose,
+    ) -> Vec<Advice> {
         match finding.kind {
             Kind::PageFile => return self.windows_memory(),
             Kind::LlamaCppHost => return self.llama_in_ram(),
@@ -15,8 +50,18 @@ impl Advisor<'_> {
             Kind::TensorFlowHost => return self.tensorflow_in_ram(),
             Kind::OtherHost => return self.program_in_ram(finding, environment),
             Kind::WorkersDied => return self.fewer_processes(finding),
+            Kind::PythonMemory if finding.text.contains("Errno 12") => {
+                return self.processes_in_ram(environment);
+            }
             Kind::PythonMemory if !finding.mentions_pytorch() => {
-                return self.arrays_in_ram(environment);
+                return self.arrays_in_ram(finding, environment);
+            }
+            // As macOS says it.
+            Kind::HostKillLikely if finding.text.contains("Killed: 9") => {
+                return self.mac_memory(purpose);
+            }
+            Kind::HostKill | Kind::JobLimit if is_of_another_program(finding) => {
+                return self.any_program_in_ram(finding, environment);
             }
             _ => {}
         }
@@ -26,6 +71,7 @@ impl Advisor<'_> {
             Kind::HostKillLikely | Kind::DataLoaderKilled => {
                 found.push(self.advise("who-killed", "dmesg -T | grep -i -E 'killed process|oom'"))
             }
+            Kind::CpuAllocator if purpose == Purpose::Inference => {}
             Kind::CpuAllocator | Kind::PythonMemory => found.push(
                 self.advise("host-chunks", "for part in data.split(1024): ...")
                     .with_effect(Effect::Rounding),
@@ -54,6 +100,11 @@ impl Advisor<'_> {
                     .with_effect(Effect::Rounding),
             );
         }
+        // Nothing is loaded by workers where nothing is trained.
+        if purpose == Purpose::Inference {
+            found.extend(self.room_for_models(environment));
+            return found;
+        }
         if environment.is_windows {
             found.push(self.larger_page_file());
             found.push(self.windows_workers());
@@ -74,13 +125,95 @@ impl Advisor<'_> {
         found
     }
 
+    /// A program that loads models and uses them.
+    fn room_for_models(&self, environment: &Environment) -> Vec<Advice> {
+        vec![
+            match environment.is_windows {
+                true => self.larger_page_file(),
+                false => self.more_swap(),
+            },
+            self.advise("smaller-model", "FP16, FP8 or GGUF in place of FP32")
+                .with_effect(Effect::Precision),
+            match environment.is_windows {
+                true => self.advise("close-windows", "taskmgr"),
+                false => self.advise("close-programs-host", "top -o %MEM"),
+            },
+        ]
+    }
+
+    fn mac_memory(&self, purpose: Purpose) -> Vec<Advice> {
+        let smaller = match purpose {
+            Purpose::Training => self
+                .advise("smaller-batch-by-hand", "DataLoader(data, batch_size=...)")
+                .with_effect(Effect::Rounding),
+            _ => self
+                .advise("smaller-model", "4-bit in place of 8-bit")
+                .with_effect(Effect::Precision),
+        };
+        vec![
+            self.advise(
+                "who-killed-mac",
+                "log show --last 1h --predicate 'eventMessage CONTAINS \"memorystatus\"'",
+            ),
+            smaller,
+            self.close_programs(),
+        ]
+    }
+
+    /// Whoever was ended is no training: nothing is known of it but its name.
+    fn any_program_in_ram(&self, finding: &Finding, environment: &Environment) -> Vec<Advice> {
+        let mut found = Vec::new();
+        if finding.kind == Kind::JobLimit {
+            found.push(self.more_ram(finding));
+            found.push(
+                self.advise("host-chunks", "chunksize=100_000")
+                    .with_effect(Effect::Rounding),
+            );
+            if finding.text.to_ascii_lowercase().contains("cgroup") {
+                found.push(self.check_ram());
+            }
+            return found;
+        }
+        if environment.is_wsl {
+            found.push(self.wsl_memory());
+        }
+        found.push(self.advise("close-programs-host", "top -o %MEM"));
+        found.push(self.more_swap());
+        found.push(self.check_ram());
+        found
+    }
+
+    /// No room for another process: a fork needs as much as its parent has, unless the kernel lends it.
+    fn processes_in_ram(&self, environment: &Environment) -> Vec<Advice> {
+        let mut found = vec![
+            self.advise(
+                "fewer-workers",
+                "DataLoader(..., num_workers=2, prefetch_factor=2)",
+            ),
+            self.advise("overcommit", "sudo sysctl vm.overcommit_memory=1"),
+        ];
+        if environment.is_wsl {
+            found.push(self.wsl_memory());
+        }
+        found.push(self.more_swap());
+        found.push(self.check_ram());
+        found
+    }
+
+    fn more_swap(&self) -> Advice {
+        self.advise(
+            "more-swap",
+            "sudo fallocate -l 16G /swapfile && sudo chmod 600 /swapfile && sudo mkswap /swapfile && sudo swapon /swapfile",
+        )
+    }
+
     /// More RAM, as whoever set the limit calls it.
     fn more_ram(&self, finding: &Finding) -> Advice {
         let text = finding.text.to_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
         let command = if has(&["oomkilled", "low on resource"]) {
             "resources: {limits: {memory: 64Gi}}"
-        } else if has(&["ray", "node running low"]) {
+        } else if has(&["ray", "node running low", "tasks / actors", "tasks/actors"]) {
             "@ray.remote(memory=64 * 2**30)"
         } else if has(&["pbs"]) {
             "#PBS -l mem=64gb"
@@ -88,8 +221,16 @@ impl Advisor<'_> {
             "#BSUB -M 64GB"
         } else if has(&["systemd", "oom-kill'", "by the oom killer"]) {
             "systemctl set-property UNIT MemoryMax=64G"
-        } else if has(&["available ram", "than is available"]) {
+        } else if has(&["yarn", "physical memory limits", "virtual memory limits"]) {
+            "spark.executor.memoryOverhead=4g"
+        } else if has(&["runtime exited", "runtime.outofmemory"]) {
+            "aws lambda update-function-configuration --function-name NAME --memory-size 10240"
+        } else if has(&["memory quota"]) {
+            "heroku ps:type performance-l"
+        } else if has(&["available ram", "ram 后崩溃", "ram后崩溃"]) {
             return self.advise("larger-runtime", "Runtime > Change runtime type > High-RAM");
+        } else if has(&["than is available"]) {
+            return self.advise("less-data", "del unused; gc.collect()");
         } else {
             "#SBATCH --mem=64G"
         };
@@ -170,10 +311,7 @@ impl Advisor<'_> {
         let mut found = vec![own];
         match environment.is_windows {
             true => found.push(self.larger_page_file()),
-            false => found.push(self.advise(
-                "more-swap",
-                "sudo fallocate -l 16G /swapfile && sudo chmod 600 /swapfile && sudo mkswap /swapfile && sudo swapon /swapfile",
-            )),
+            false => found.push(self.more_swap()),
         }
         found.push(self.check_ram());
         found.push(self.advise("close-programs-host", "top -o %MEM"));
@@ -181,17 +319,29 @@ impl Advisor<'_> {
     }
 
     /// NumPy and pandas, with no PyTorch in sight.
-    fn arrays_in_ram(&self, environment: &Environment) -> Vec<Advice> {
+    fn arrays_in_ram(&self, finding: &Finding, environment: &Environment) -> Vec<Advice> {
+        let type_name = finding.figures.text_named("type");
+        let smaller = match type_name {
+            Some("float64") | None => Some("np.float32"),
+            Some("float32") => Some("np.float16"),
+            Some("complex128") => Some("np.complex64"),
+            Some("int64" | "uint64") => Some("np.int32"),
+            // Whatever is smaller may not hold the values.
+            Some(_) => None,
+        };
+        let type_name = type_name.unwrap_or("float32");
         let mut found = vec![
             self.advise("host-chunks", "for part in np.array_split(data, 8): ...")
                 .with_effect(Effect::Rounding),
-            self.advise("smaller-type", "array.astype(np.float32)")
-                .with_effect(Effect::Precision),
-            self.advise(
-                "on-disk",
-                "np.memmap(path, dtype=\"float32\", mode=\"r\", shape=shape)",
-            ),
         ];
+        found.extend(smaller.map(|smaller| {
+            self.advise("smaller-type", format!("array.astype({smaller})"))
+                .with_effect(Effect::Precision)
+        }));
+        found.push(self.advise(
+            "on-disk",
+            format!("np.memmap(path, dtype=\"{type_name}\", mode=\"r\", shape=shape)"),
+        ));
         match environment.is_windows {
             true => found.push(self.larger_page_file()),
             false => found.push(self.check_ram()),
@@ -254,6 +404,16 @@ impl Advisor<'_> {
             self.advise("tf-input", "tf.data.Dataset.from_generator(...).batch(8)"),
             self.advise("tf-on-gpu", "tf.config.list_physical_devices(\"GPU\")"),
             self.check_ram(),
+        ]
+    }
+
+    /// Ray's objects, which are too large for its share of the machine.
+    pub fn object_store(&self) -> Vec<Advice> {
+        vec![
+            self.advise("larger-store", "ray.init(object_store_memory=32 * 2**30)"),
+            self.advise("see-store", "ray memory --stats-only"),
+            self.advise("larger-shm", "docker run --shm-size=8g ..."),
+            self.advise("check-shm", "df -h /dev/shm"),
         ]
     }
 

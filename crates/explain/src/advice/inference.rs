@@ -8,7 +8,7 @@ impl Advisor<'_> {
     pub fn inference(&self, tool: Option<Tool>, is_windows: bool, is_mac: bool) -> Vec<Advice> {
         match tool {
             Some(Tool::Diffusers) => self.diffusers(),
-            Some(Tool::ComfyUi) => self.comfy_ui(),
+            Some(Tool::ComfyUi) => self.comfy_ui(is_mac),
             Some(Tool::InvokeAi) => self.invoke_ai(),
             Some(Tool::Fooocus) => self.fooocus(),
             Some(Tool::TextWebUi) => self.text_web_ui(),
@@ -45,7 +45,21 @@ impl Advisor<'_> {
         ]
     }
 
-    fn comfy_ui(&self) -> Vec<Advice> {
+    fn comfy_ui(&self, is_mac: bool) -> Vec<Advice> {
+        // There is no other memory to move weights to, and no 8-bit floats.
+        if is_mac {
+            return vec![
+                self.advise("comfy-split", "python main.py --use-split-cross-attention")
+                    .with_effect(Effect::Rounding),
+                self.advise(
+                    "smaller-image",
+                    "Empty Latent Image: 768 x 768, batch_size 1",
+                )
+                .with_effect(Effect::Service),
+                self.advise("comfy-tiled", "VAE Decode (Tiled): tile_size 512")
+                    .with_effect(Effect::Rounding),
+            ];
+        }
         vec![
             self.advise("comfy-lowvram", "python main.py --lowvram"),
             self.advise("comfy-fp8", "python main.py --fp8_e4m3fn-unet")

@@ -28,6 +28,27 @@ fn is_rocm(finding: &Finding) -> bool {
         .any(|sign| text.contains(sign))
 }
 
+/// The message names an interface of pictures, which cards of any make have.
+fn is_other_interface(finding: &Finding) -> bool {
+    let text = finding.text.to_ascii_lowercase();
+    ["rif_error", "d3d", "opencl", "vulkan", "metal"]
+        .iter()
+        .any(|sign| text.contains(sign))
+}
+
+/// What shows who uses a chip that Paddle calls by the name of its kind.
+fn see_chip(finding: &Finding) -> Option<&'static str> {
+    let text = finding.text.to_ascii_lowercase();
+    let chips = [
+        ("on xpu", "xpu_smi"),
+        ("on npu", "npu-smi info"),
+        ("on mlu", "cnmon"),
+        ("on dcu", "rocm-smi --showpids"),
+    ];
+    let found = chips.iter().find(|(sign, _)| text.contains(sign));
+    found.map(|(_, command)| *command)
+}
+
 impl Advisor<'_> {
     pub fn other_library(&self, finding: &Finding, purpose: Purpose) -> Vec<Advice> {
         let library = match finding.kind {
@@ -94,6 +115,15 @@ impl Advisor<'_> {
                     "trtllm-build",
                     "trtllm-build --max_num_tokens 8192 --max_batch_size 16",
                 ),
+            ],
+            "FlashInfer" => self.flashinfer_workspace(),
+            "CatBoost" => vec![
+                self.advise("catboost-part", "gpu_ram_part=0.9, devices=\"0\""),
+                training(
+                    "catboost-smaller",
+                    "depth=6, border_count=32, max_ctr_complexity=1",
+                ),
+                self.advise("catboost-cpu", "task_type=\"CPU\""),
             ],
             "XGBoost" => vec![
                 precision("xgb-quantile", "xgb.QuantileDMatrix(X, y)"),
@@ -250,22 +280,23 @@ impl Advisor<'_> {
             _ if is_known => {}
             // No CUDA, and no card that nvidia-smi knows.
             "Ascend" => found.push(training("framework-batch", "batch size: 8")),
-            _ => found.extend(self.any_program(is_rocm(finding))),
+            _ => found.extend(self.any_program(finding)),
         }
         found
     }
 
     /// A program about which nothing is known but that it uses the card.
-    fn any_program(&self, is_rocm: bool) -> Vec<Advice> {
-        let (watch, other_card) = match is_rocm {
-            true => (WATCH_AMD, "HIP_VISIBLE_DEVICES=1 ./program"),
-            false => (WATCH, "CUDA_VISIBLE_DEVICES=1 ./program"),
+    fn any_program(&self, finding: &Finding) -> Vec<Advice> {
+        let (watch, other_card) = match () {
+            () if is_rocm(finding) => (WATCH_AMD, Some("HIP_VISIBLE_DEVICES=1 ./program")),
+            () if is_other_interface(finding) => (WATCH_ANY, None),
+            () => (WATCH, Some("CUDA_VISIBLE_DEVICES=1 ./program")),
         };
-        vec![
-            self.advise("less-at-once", watch)
-                .with_effect(Effect::Service),
-            self.advise("other-card", other_card),
-        ]
+        let less = self
+            .advise("less-at-once", watch)
+            .with_effect(Effect::Service);
+        let other_card = other_card.map(|command| self.advise("other-card", command));
+        [Some(less), other_card].into_iter().flatten().collect()
     }
 
     /// What holds the card is not this program, or no longer.
@@ -277,9 +308,15 @@ impl Advisor<'_> {
     fn who_else(&self, library: &str, finding: &Finding) -> Option<Advice> {
         match library {
             "MindSpore" | "Ascend" => Some(self.advise("npu-see", "npu-smi info")),
-            "DirectML" | "Vulkan" | "OpenCL" | "Direct3D" | "WebGPU" | "ncnn" => None,
+            "DirectML" | "Vulkan" | "OpenCL" | "Direct3D" | "WebGPU" | "ncnn" | "FlashInfer" => {
+                None
+            }
             "AMDGPU.jl" => Some(self.advise("see-card", "rocm-smi --showpids")),
+            _ if is_other_interface(finding) => None,
             _ if is_rocm(finding) => Some(self.advise("see-card", "rocm-smi --showpids")),
+            "PaddlePaddle" if see_chip(finding).is_some() => {
+                see_chip(finding).map(|command| self.advise("npu-see", command))
+            }
             _ => Some(self.advise("see-card", "nvidia-smi")),
         }
     }
@@ -291,9 +328,16 @@ impl Advisor<'_> {
         let mut found = match finding.figures.text_named(LIBRARY) {
             Some("ONNX Runtime") => vec![
                 service("smaller-input-batch", "session.run(None, {name: batch[:1]})"),
+                // Only a pool with a limit of its own says how much it has left.
                 self.advise(
-                    "onnx-arena",
-                    "(\"CUDAExecutionProvider\", {\"arena_extend_strategy\": \"kSameAsRequested\", \"cudnn_conv_use_max_workspace\": \"0\"})",
+                    match finding.figures.free.is_some() {
+                        true => "onnx-limit",
+                        false => "onnx-arena",
+                    },
+                    match finding.figures.free.is_some() {
+                        true => "(\"CUDAExecutionProvider\", {\"gpu_mem_limit\": 8 * 2**30})",
+                        false => "(\"CUDAExecutionProvider\", {\"arena_extend_strategy\": \"kSameAsRequested\", \"cudnn_conv_use_max_workspace\": \"0\"})",
+                    },
                 ),
             ],
             Some("FAISS") => vec![

@@ -1,8 +1,9 @@
 //! Advice about servers, JAX and TensorFlow, Macs and kernels.
 
 use super::{Advice, Advisor, Effect};
-use crate::finding::Finding;
+use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
+use crate::program::Purpose;
 
 impl Advisor<'_> {
     /// A server whose KV cache does not fit.
@@ -66,6 +67,65 @@ impl Advisor<'_> {
         ];
         found.extend(self.less_for_vllm());
         found
+    }
+
+    /// vLLM's weights alone are too large: its share of the card changes nothing.
+    pub fn vllm_weights(&self) -> Vec<Advice> {
+        vec![
+            self.advise("several-cards", "vllm serve MODEL --tensor-parallel-size 2")
+                .with_effect(Effect::Rounding),
+            self.advise("server-quantised", "vllm serve MODEL --quantization fp8")
+                .with_effect(Effect::Precision),
+            self.advise("server-offload", "vllm serve MODEL --cpu-offload-gb 8"),
+            self.advise("smaller-model", "vllm serve SMALLER")
+                .with_effect(Effect::Precision),
+        ]
+    }
+
+    /// The same for SGLang.
+    pub fn sglang_weights(&self) -> Vec<Advice> {
+        let serve = "python -m sglang.launch_server --model-path MODEL";
+        vec![
+            self.advise("several-cards", format!("{serve} --tp 2"))
+                .with_effect(Effect::Rounding),
+            self.advise("server-quantised", format!("{serve} --quantization fp8"))
+                .with_effect(Effect::Precision),
+            self.advise("server-offload", format!("{serve} --cpu-offload-gb 8")),
+            self.advise("smaller-model", "--model-path SMALLER")
+                .with_effect(Effect::Precision),
+        ]
+    }
+
+    /// FlashInfer's scratch space has a size of its own, beside the cache.
+    pub fn flashinfer_workspace(&self) -> Vec<Advice> {
+        let serve = "python -m sglang.launch_server --model-path MODEL";
+        vec![
+            self.advise(
+                "flashinfer-workspace",
+                format!("SGLANG_FLASHINFER_WORKSPACE_SIZE=1073741824 {serve}"),
+            ),
+            self.advise(
+                "sglang-chunks",
+                format!("{serve} --chunked-prefill-size 2048 --max-running-requests 64"),
+            ),
+        ]
+    }
+
+    /// whisper.cpp, which has no context and no layers to choose.
+    pub fn whisper_cpp(&self) -> Vec<Advice> {
+        vec![
+            self.advise(
+                "whisper-smaller",
+                "whisper-cli -m ggml-medium.bin -f audio.wav",
+            )
+            .with_effect(Effect::Precision),
+            self.advise(
+                "whisper-quantised",
+                "whisper-cli -m ggml-large-v3-turbo-q5_0.bin -f audio.wav",
+            )
+            .with_effect(Effect::Precision),
+            self.advise("whisper-cpu", "whisper-cli --no-gpu -m MODEL -f audio.wav"),
+        ]
     }
 
     /// SGLang: at startup its share may be too small for the weights; later, too large for the activations.
@@ -149,16 +209,32 @@ impl Advisor<'_> {
         ]
     }
 
-    /// A program on a Mac, most often a language model.
-    pub fn metal(&self) -> Vec<Advice> {
-        vec![
-            self.close_programs(),
-            self.advise("shorter-context", "llama-server -m MODEL -c 8192 -ub 256")
-                .with_effect(Effect::Service),
-            self.advise("smaller-model", "Q4_K_M instead of Q8_0")
-                .with_effect(Effect::Precision),
-            self.advise("mac-share", "sudo sysctl iogpu.wired_limit_mb=12288"),
-        ]
+    /// A program on a Mac, which says only that Metal had no more.
+    pub fn metal(&self, finding: &Finding) -> Vec<Advice> {
+        let mut found = vec![self.close_programs()];
+        found.extend(match finding.figures.text_named(LIBRARY) {
+            Some("MLX") => vec![
+                self.advise(
+                    "mlx-chunk",
+                    "mlx_lm.generate --model MODEL --prefill-step-size 512",
+                )
+                .with_effect(Effect::Rounding),
+                self.advise("smaller-model", "4-bit in place of 8-bit")
+                    .with_effect(Effect::Precision),
+            ],
+            Some(_) => vec![
+                self.advise("shorter-context", "llama-server -m MODEL -c 8192 -ub 256")
+                    .with_effect(Effect::Service),
+                self.advise("smaller-model", "Q4_K_M instead of Q8_0")
+                    .with_effect(Effect::Precision),
+            ],
+            None => vec![
+                self.advise("less-at-once", "sudo footprint -p PROGRAM")
+                    .with_effect(Effect::Service),
+            ],
+        });
+        found.push(self.advise("mac-share", "sudo sysctl iogpu.wired_limit_mb=12288"));
+        found
     }
 
     /// An Intel GPU that refused although it was not full.
@@ -209,13 +285,20 @@ impl Advisor<'_> {
         self.advise("smaller-share", command)
     }
 
-    pub fn jax(&self, finding: &Finding) -> Vec<Advice> {
-        let batch = self
-            .advise("framework-batch", "python train.py --batch-size 8")
-            .with_effect(Effect::Training);
-        let remat = self
-            .advise("jax-remat", "jax.checkpoint(layer)")
-            .with_effect(Effect::Rounding);
+    pub fn jax(&self, finding: &Finding, purpose: Purpose) -> Vec<Advice> {
+        let batch = match purpose {
+            Purpose::Inference => self
+                .advise("few-inputs", "for x in inputs: apply(params, x[None])")
+                .with_effect(Effect::Rounding),
+            _ => self
+                .advise("framework-batch", "python train.py --batch-size 8")
+                .with_effect(Effect::Training),
+        };
+        // Nothing is kept for a backward pass where nothing is trained.
+        let remat = (purpose != Purpose::Inference).then(|| {
+            self.advise("jax-remat", "jax.checkpoint(layer)")
+                .with_effect(Effect::Rounding)
+        });
         // A TPU has no pool to enlarge.
         let is_tpu = finding.figures.total.is_some() && finding.figures.requested.is_none();
         if is_tpu {
@@ -223,9 +306,13 @@ impl Advisor<'_> {
                 "jax-shard",
                 "jax.device_put(params, NamedSharding(mesh, P(\"data\")))",
             );
-            return vec![batch, remat, shard.with_effect(Effect::Rounding)];
+            let shard = shard.with_effect(Effect::Rounding);
+            return [Some(batch), remat, Some(shard)]
+                .into_iter()
+                .flatten()
+                .collect();
         }
-        vec![
+        let mut found = vec![
             batch,
             self.advise(
                 "jax-fraction",
@@ -239,8 +326,9 @@ impl Advisor<'_> {
                 "jax-no-pool",
                 "XLA_PYTHON_CLIENT_PREALLOCATE=false python train.py",
             ),
-            remat,
-        ]
+        ];
+        found.extend(remat);
+        found
     }
 
     pub fn tensorflow(&self) -> Vec<Advice> {
@@ -263,7 +351,17 @@ impl Advisor<'_> {
         ]
     }
 
-    pub fn smaller_kernel(&self) -> Vec<Advice> {
+    pub fn smaller_kernel(&self, finding: &Finding) -> Vec<Advice> {
+        if finding.text.contains("memory space") {
+            return vec![
+                self.advise("smaller-kernel", "pl.BlockSpec((128, 128), ...)")
+                    .with_effect(Effect::Rounding),
+                self.advise(
+                    "tpu-vmem",
+                    "LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib=65536 python script.py",
+                ),
+            ];
+        }
         let blocks = "triton.Config({\"BLOCK_M\": 64, \"BLOCK_N\": 64}, num_stages=2)";
         vec![
             self.advise("smaller-kernel", blocks)

@@ -36,7 +36,7 @@ fn character(found: &Captures) -> String {
         char::from_u32(u32::from_str_radix(digits, radix).ok()?)
     };
     let named = || {
-        Some(match found.get(3)?.as_str() {
+        Some(match found.get(3)?.as_str().to_ascii_lowercase().as_str() {
             "lt" => '<',
             "gt" => '>',
             "amp" => '&',

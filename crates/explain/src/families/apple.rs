@@ -2,11 +2,12 @@
 
 use super::{Family, Message, number, pattern, range};
 use crate::amount::Amount;
+use crate::finding::{FigureValue, LIBRARY};
 use crate::kind::Kind;
 use crate::window::Window;
 
 pub const FAMILY: Family = Family {
-    needles: &["[metal::malloc]", "kIOGPUCommandBuffer"],
+    needles: &["[metal::malloc]", "kIOGPUCommandBuffer", "IOAF code 8"],
     read,
 };
 
@@ -18,7 +19,7 @@ pattern!(
 // What Metal says to any program.
 pattern!(
     COMMAND_BUFFER,
-    r"(?:InsufficientMemory\(?[0-9a-f]*:?)?kIOGPUCommandBufferCallbackErrorOutOfMemory"
+    r"(?:InsufficientMemory\(?[0-9a-f]*:?)?kIOGPUCommandBufferCallbackErrorOutOfMemory|InsufficientMemory\(IOAFcode8\)"
 );
 
 fn read(window: &Window) -> Vec<Message> {
@@ -30,9 +31,28 @@ fn read(window: &Window) -> Vec<Message> {
         message
     });
     let mut messages: Vec<Message> = messages.collect();
+    // Whose buffer it was stands in the lines around.
+    let around = window.squeezed().to_ascii_lowercase();
+    let callers = [
+        ("ggml", "llama.cpp"),
+        ("llama_", "llama.cpp"),
+        ("mlx", "MLX"),
+        ("[metal]", "MLX"),
+    ];
+    let caller = callers.iter().find(|(sign, _)| around.contains(sign));
     for found in COMMAND_BUFFER.printed(window.squeezed()) {
         let (start, end) = range(&found);
-        messages.push(Message::new(Kind::Metal, start, end));
+        // One error has the words twice.
+        if let Some(last) = messages.last_mut().filter(|last| start < last.end + 60) {
+            last.end = end;
+            continue;
+        }
+        let mut message = Message::new(Kind::Metal, start, end);
+        if let Some((_, library)) = caller {
+            let name = FigureValue::Text((*library).to_owned());
+            message.figures.add(LIBRARY, name);
+        }
+        messages.push(message);
     }
     messages
 }

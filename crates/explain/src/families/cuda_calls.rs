@@ -3,6 +3,7 @@
 use super::{Family, Message, pattern, range};
 use crate::kind::Kind;
 use crate::window::Window;
+use crate::wording::Wording;
 
 pub const FAMILY: Family = Family {
     needles: &[
@@ -76,9 +77,15 @@ fn read(window: &Window) -> Vec<Message> {
         let is_other = said.contains('\'') || said == "cudaerroroutofmemory";
         let kind = match is_other && !has_pytorch(text) {
             true => Kind::CudaProgram,
+            // Before 0.4.1 the allocator had no words of its own, and no figures.
+            false if is_storage(text, start, end) => Kind::CudaAllocatorBare,
             false => Kind::CudaCall,
         };
-        messages.push(Message::new(kind, start, end));
+        let is_old = kind == Kind::CudaAllocatorBare;
+        messages.push(Message {
+            wording: is_old.then_some(Wording::until((0, 1), (0, 4))),
+            ..Message::new(kind, start, end)
+        });
     }
     for found in NATIVE.printed(text) {
         let (start, end) = range(&found);
@@ -133,6 +140,16 @@ fn has_pytorch(text: &str) -> bool {
     ["torch", "/aten/", "/thc/", "\\thc\\", "c10::"]
         .iter()
         .any(|sign| text.contains(sign))
+}
+
+/// A tensor's storage was to be allocated.
+fn is_storage(text: &str, start: usize, end: usize) -> bool {
+    let line = text.get(..start).and_then(|before| before.rfind('\n'));
+    let first = line.map_or(0, |line| line + 1);
+    let last = text.get(end..).and_then(|after| after.find('\n'));
+    let last = last.map_or(text.len(), |last| end + last);
+    let line = text.get(first..last).unwrap_or_default();
+    line.to_ascii_lowercase().contains("thcstorage")
 }
 
 /// A failed call concerns pinned host memory if the lines around it say so.

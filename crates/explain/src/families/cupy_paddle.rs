@@ -1,6 +1,7 @@
 //! CuPy and PaddlePaddle.
 
 use super::{Family, Message, amount, number, pattern, range};
+use crate::amount::Amount;
 use crate::finding::Figures;
 use crate::kind::Kind;
 use crate::window::Window;
@@ -10,6 +11,11 @@ pub const FAMILY: Family = Family {
         "Out of memory allocating",
         "out of memory to allocate",
         "Out of memory error on GPU",
+        "Out of memory error on XPU",
+        "Out of memory error on NPU",
+        "Out of memory error on MLU",
+        "Out of memory error on DCU",
+        "allocating <= available",
         "PaddleCheckError",
         "内存不足错误",
     ],
@@ -22,7 +28,12 @@ pattern!(
 );
 pattern!(
     PADDLE,
-    r"OutofmemoryerroronGPU(\d+)\.Cannotallocate({A})(?:GPU)?memory(?:onGPU\d+)?(?:,({A})memoryhasbeenallocated)?(?:(?:and|,)availablememoryis(?:only)?({A}))?"
+    r"Outofmemoryerroron(?:GPU|XPU|NPU|MLU|DCU|[a-z_]{3,20}:?)(\d+)\.Cannotallocate({A})(?:GPU)?memory(?:on\w{3,20}:?\d+)?(?:,({A})memoryhasbeenallocated)?(?:(?:and|,)availablememoryis(?:only)?({A}))?"
+);
+// Its check of what the driver says, in old releases.
+pattern!(
+    PADDLE_ENFORCE,
+    r"enforceallocating<=availablefailed,(\d+)>(\d+)"
 );
 // Its check after a call, in old releases.
 pattern!(PADDLE_CHECK, r"PaddleCheckError:outofmemory");
@@ -50,6 +61,13 @@ fn read(window: &Window) -> Vec<Message> {
     for found in PADDLE_CHECK.printed(text) {
         let (start, end) = range(&found);
         messages.push(Message::new(Kind::Paddle, start, end));
+    }
+    for found in PADDLE_ENFORCE.printed(text) {
+        let (start, end) = range(&found);
+        let mut message = Message::new(Kind::Paddle, start, end);
+        message.figures.requested = number(&found, 1).map(Amount::exact);
+        message.figures.free = number(&found, 2).map(Amount::exact);
+        messages.push(message);
     }
     for found in PADDLE
         .all(text)

@@ -1,6 +1,7 @@
 //! PyTorch's `DataLoader`: killed workers and full shared memory.
 
 use super::{Family, Message, number, pattern, range};
+use crate::amount::Amount;
 use crate::finding::FigureValue;
 use crate::kind::Kind;
 use crate::window::Window;
@@ -11,6 +12,7 @@ pub const FAMILY: Family = Family {
         "us error",
         "unable to open shared memory",
         "unable to write to file </torch",
+        "</torch_",
         "unable to mmap",
         "unable to resize",
         "shared memory object",
@@ -18,6 +20,8 @@ pub const FAMILY: Family = Family {
         "No space left on device",
         "shared memory segment",
         "failed to extend /dev/shm",
+        "ObjectStoreFullError",
+        "object store because it is full",
     ],
     read,
 };
@@ -36,7 +40,12 @@ pattern!(
 );
 pattern!(
     FILES,
-    r"unabletoopensharedmemoryobject</[^>]{1,80}>|unabletowritetofile</torch_[^>]{1,80}>|unableto(?:mmap|resizefile)[^\n]{0,60}</?torch_[^>]{1,80}>|Nospaceleftondevice:?'?/(?:dev/shm|torch_)|Nospaceleftondevice:[^\n]{0,160}?->'/dev/shm/|failedtoextend/dev/shm/[\w-]{1,40}|creatingsharedmemorysegment/dev/shm/[\w-]{1,40}"
+    r"unabletoopensharedmemoryobject</[^>]{1,80}>|unabletowritetofile</torch_[^>]{1,80}>|unableto(?:mmap|resizefile)[^\n]{0,60}</?torch_[^>]{1,80}>|Nospaceleftondevice:?'?/(?:dev/shm|torch_)|Nospaceleftondevice:[^\n]{0,160}?->'/dev/shm/|failedtoextend/dev/shm/[\w-]{1,40}|creatingsharedmemorysegment/dev/shm/[\w-]{1,40}(?:\(size(?P<asked>\d+)\))?"
+);
+// Ray keeps objects in shared memory.
+pattern!(
+    RAY,
+    r"ObjectStoreFullError(?::[^\n]{0,200}?Objectsizeis(?P<asked>\d+)bytes)?|objectstorebecauseitisfull\.?(?:Objectsizeis(?P<size>\d+)bytes)?"
 );
 
 fn read(window: &Window) -> Vec<Message> {
@@ -45,6 +54,7 @@ fn read(window: &Window) -> Vec<Message> {
     for (pattern, kind) in [
         (&BUS, Kind::SharedMemory),
         (&FILES, Kind::SharedMemory),
+        (&RAY, Kind::SharedMemory),
         (&KILLED, Kind::DataLoaderKilled),
         (&EXITED, Kind::DataLoaderKilled),
     ] {
@@ -56,7 +66,11 @@ fn read(window: &Window) -> Vec<Message> {
                 continue;
             }
             let mut message = Message::new(kind, start, end);
-            if let Some(pid) = number(&found, 1).filter(|_| found.len() > 1) {
+            let bytes = |name| found.name(name)?.as_str().parse().ok();
+            let asked = bytes("asked").or_else(|| bytes("size"));
+            message.figures.requested = asked.map(Amount::exact);
+            let names_worker = !matches!(kind, Kind::SharedMemory) || found.name("asked").is_none();
+            if let Some(pid) = number(&found, 1).filter(|_| found.len() > 1 && names_worker) {
                 message.figures.add("worker", FigureValue::Count(pid));
             }
             messages.push(message);

@@ -31,6 +31,8 @@ pub const FAMILY: Family = Family {
         "wgpu error",
         "not enough memory left",
         "Out of memory on device",
+        "GPU failed to allocate memory",
+        "Maximum variable size allowed",
         "enough VRAM",
         "allocate VRAM",
         "nsufficient VRAM",
@@ -89,7 +91,7 @@ pattern!(
 );
 pattern!(
     VULKAN,
-    r"VK_ERROR_OUT_OF_DEVICE_MEMORY|vk::OutOfDeviceMemoryError"
+    r"VK_ERROR_OUT_OF_DEVICE_MEMORY|vk::OutOfDeviceMemoryError|vk::Device::\w{4,40}:ErrorOutOfDeviceMemory"
 );
 // Upscalers and interpolators of pictures: the number is Vulkan's.
 pattern!(NCNN, r"vkAllocateMemoryfailed[:(]?-2(?:[^0-9.]|$)");
@@ -104,7 +106,7 @@ pattern!(
 );
 pattern!(
     MATLAB,
-    r"Outofmemoryondevice\.(?:Toviewmoredetailaboutavailablememory|Youneedatleast)?"
+    r"Outofmemoryondevice\.(?:Toviewmoredetailaboutavailablememory|Youneedatleast)?|TheGPUfailedtoallocatememory\.?Tocontinue,resettheGPU|Maximumvariablesizeallowedonthedeviceisexceeded"
 );
 
 fn read(window: &Window) -> Vec<Message> {
@@ -119,6 +121,8 @@ fn read(window: &Window) -> Vec<Message> {
     for (library, pattern) in OWN_WORDS {
         for found in pattern.printed(text) {
             let library = match library {
+                // llama.cpp's own reader knows more.
+                "Vulkan" if text.contains("ggml_vulkan") => continue,
                 "OpenCL" if is_hashcat() => "hashcat",
                 "OpenCL" if text.contains("LightGBM") => "LightGBM",
                 // Others say so in a hint.

@@ -37,6 +37,17 @@ pub const FAMILY: Family = Family {
         "low on resource",
         "killed by the OOM",
         "all available RAM",
+        "所有可用的 RAM",
+        "所有可用 RAM",
+        "systemd-oomd",
+        "sending SIGTERM to process",
+        "sending SIGKILL to process",
+        "signal: killed",
+        "Runtime.OutOfMemory",
+        "Memory quota",
+        "exceeding memory limits",
+        "memory limits. Current usage",
+        "beyond physical memory",
         "more memory than is available",
         "已砍掉",
         "强制终止",
@@ -59,7 +70,17 @@ pattern!(
 );
 pattern!(
     SLURM,
-    r"(?:slurmstepd[^:]*:error:)?Detected(\d+)oom[-_ ]?killevents?(?:\(s\))?in(?:[^\n]{0,200}?out-of-memoryhandler)?|srun:error:\S{1,80}?:tasks?[\d,-]+:OutOfMemory|cgroupout-of-memoryhandler|Exceeded(?:step|job)memorylimit|exceededmemorylimit\(\d+>\d+\)|PBS:jobkilled:v?mem[^\n]{0,80}?exceeded|TERM_MEMLIMIT|Thenodewaslowonresource:memory|killedbytheOOMkiller|Failedwithresult'oom-kill'|crashedafterusingallavailableRAM|triedtoallocatemorememorythanisavailable"
+    r"(?:slurmstepd[^:]*:error:)?Detected(\d+)oom[-_ ]?killevents?(?:\(s\))?in(?:[^\n]{0,200}?out-of-memoryhandler)?|srun:error:\S{1,80}?:tasks?[\d,-]+:OutOfMemory|cgroupout-of-memoryhandler|Exceeded(?:step|job)memorylimit|exceededmemorylimit\(\d+>\d+\)|PBS:jobkilled:v?mem[^\n]{0,80}?exceeded|TERM_MEMLIMIT|Thenodewaslowonresource:memory|killedbytheOOMkiller|Failedwithresult'oom-kill'|crashedafterusingallavailableRAM|triedtoallocatemorememorythanisavailable|使用了?所有可用的?RAM后崩溃"
+);
+// Those who kill before the kernel has to: their configuration is printed with nearly the same words.
+pattern!(
+    EARLY,
+    r"Killed/[^\n]{4,240}?dueto(?:memorypressure|memoryused|swapused)|systemd-oomdkilled\d+process|sendingSIG(?:TERM|KILL)toprocess(\d+)uid\d+\x22([^\x22\n]{1,40})\x22:[^\n]{0,60}?badness\d+,VmRSS({A})"
+);
+// What hosts of functions, applications and Hadoop's containers say of their limit.
+pattern!(
+    HOSTED,
+    r"Runtimeexitedwitherror:signal:killed|Runtime\.OutOfMemory|ErrorR1[45]\(Memoryquota(?:vastly)?exceeded\)|killedbyYARNforexceeding(?:physical|virtual)?memorylimits\.?(?:({A})of({A}))?|runningbeyond(?:physical|virtual)memorylimits"
 );
 // Ray monitors the machine and kills a worker before the kernel does.
 pattern!(
@@ -79,7 +100,7 @@ pattern!(
 );
 pattern!(
     LIKELY,
-    r"(?x)^\W*(?:Killed(?::\s?9)?|已杀死|已砍掉|强制终止|強制終了|죽었음|Убито|Getötet|Processus\sarrêté)\W*$ | (?:line|行)\s?\d+:\s*\d+\s+(?:Killed|已杀死)(?:\s|$) | \d+\s+(?:Killed|已杀死)\s{3,}
+    r"(?x)^\W*(?:Killed(?::\s?9)?|已杀死|已砍掉|强制终止|強制終了|죽었음|Убито|Getötet|Processus\sarrêté)\W*$ | (?:line|行)\s?\d+:\s*\d+\s+(?:Killed|已杀死)(?::\s9)?(?:\s|$) | \d+\s+(?:Killed|已杀死)\s{3,}
       | \d/\d+\s\[[^\]]{1,60}\]\s*(?:Killed|已杀死)(?:\W*$|`)
       | exit(?:ed\swith)?\s?(?:code|status):?\s?=?\s?(?:137|-9)\b | \bstatus\scode:?\s137\b | code[=:]\s?137\b | return\scode\s=\s-9
       | exitcode\s*:\s*-9 | Signal\s9\s?\(SIGKILL\) | signal\s9:\sSIGKILL | died\swith\s<Signals\.SIGKILL
@@ -112,6 +133,27 @@ fn read(window: &Window) -> Vec<Message> {
             }
         }
         messages.push(message);
+    }
+    for found in EARLY.printed(text) {
+        let (start, end) = range(&found);
+        let mut message = Message::new(Kind::HostKill, start, end);
+        if let Some(pid) = number(&found, 1) {
+            message.figures.add("process", FigureValue::Count(pid));
+        }
+        if let Some(program) = found.get(2) {
+            let program = FigureValue::Text(program.as_str().to_owned());
+            message.figures.add("program", program);
+        }
+        if let Some(resident) = amount(&found, 3) {
+            message
+                .figures
+                .add("resident", FigureValue::Amount(resident));
+        }
+        messages.push(message);
+    }
+    for found in HOSTED.printed(text) {
+        let (start, end) = range(&found);
+        messages.push(Message::new(Kind::JobLimit, start, end));
     }
     for index in window.wanted_lines() {
         let line = window.undressed(index);
@@ -151,6 +193,18 @@ fn kernel(window: &Window) -> Vec<Message> {
     for (pattern, first) in [(&KERNEL, 2), (&KERNEL_OLD, 1)] {
         for found in pattern.all(text) {
             let (start, end) = range(&found);
+            // Old kernels say on one line whom they chose, and on the next how large it was.
+            let pid = number(&found, first).map(FigureValue::Count);
+            let is_same = |known: &&mut Message| {
+                let mut figures = known.figures.more.iter();
+                figures
+                    .any(|figure| figure.name == "process" && Some(&figure.value) == pid.as_ref())
+            };
+            if let Some(known) = messages.iter_mut().find(is_same) {
+                add_sizes(known, &found, first);
+                known.end = known.end.max(end);
+                continue;
+            }
             if messages
                 .iter()
                 .any(|known| start < known.end && known.start < end)
@@ -169,14 +223,19 @@ fn kernel(window: &Window) -> Vec<Message> {
                 figures.add("process", FigureValue::Count(pid));
             }
             figures.add("program", FigureValue::Text(found[first + 1].to_owned()));
-            if let Some(resident) = amount(&found, first + 3) {
-                figures.add("resident", FigureValue::Amount(resident));
-            }
-            if let Some(virtual_size) = amount(&found, first + 2) {
-                figures.add("address space", FigureValue::Amount(virtual_size));
-            }
+            add_sizes(&mut message, &found, first);
             messages.push(message);
         }
     }
     messages
+}
+
+/// How large the process was, in RAM and in addresses.
+fn add_sizes(message: &mut Message, found: &regex::Captures, first: usize) {
+    for (group, name) in [(first + 3, "resident"), (first + 2, "address space")] {
+        let is_known = message.figures.amount_named(name).is_some();
+        if let Some(size) = amount(found, group).filter(|_| !is_known) {
+            message.figures.add(name, FigureValue::Amount(size));
+        }
+    }
 }

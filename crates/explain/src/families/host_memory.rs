@@ -15,6 +15,8 @@ pub const FAMILY: Family = Family {
         "bad_alloc",
         "posix_memalign",
         "annot allocate memory",
+        "无法分配内存",
+        "メモリを確保できません",
         "ENOMEM",
         "dispatched on the CPU or the disk",
     ],
@@ -36,11 +38,11 @@ pattern!(
 // What the C library says of any call that found no memory; other limits are reported in the same words.
 pattern!(
     ERRNO,
-    r"(?:^|[:\])'\x22]\s?|\berror |errno ?=? ?12\W{0,3})cannot allocate memory(?:\W*$|[.,;:)'\x22])|\bENOMEM\b"
+    r"(?:^|[:\])'\x22]\s?|\berror |errno ?=? ?12\W{0,3})(?:cannot allocate memory|无法分配内存|メモリを確保できません)(?:\W*$|[.,;:)'\x22])|\bENOMEM\b"
 );
 pattern!(
     OTHER_LIMIT,
-    r"static tls|mlock|memlock|ibv_|shared memory|shmget|/dev/shm|virtual memory exhausted|\bENOMEM\b\s*(?:=|12\s*/\*|\()|-ENOMEM"
+    r"static tls|os::commit_memory|mlock|memlock|ibv_|shared memory|shmget|/dev/shm|virtual memory exhausted|\bENOMEM\b\s*(?:=|12\s*/\*|\()|-ENOMEM"
 );
 pattern!(DISPATCHED, r"SomemodulesaredispatchedontheCPUorthedisk");
 
@@ -56,7 +58,9 @@ fn read(window: &Window) -> Vec<Message> {
     for found in NUMPY.all(text) {
         let (start, end) = range(&found);
         let mut message = Message::new(Kind::PythonMemory, start, end);
-        message.figures.requested = amount(&found, 1);
+        // Old releases give the shape and not the size.
+        let of_shape = || size_of(found.get(2)?.as_str(), found.get(3)?.as_str());
+        message.figures.requested = amount(&found, 1).or_else(of_shape);
         for (group, name) in [(2, "shape"), (3, "type")] {
             if let Some(found) = found.get(group) {
                 let text = found.as_str().chars().take(120).collect();
@@ -89,12 +93,28 @@ fn read(window: &Window) -> Vec<Message> {
     messages
 }
 
-/// The same C++ exception, for the card's memory, perhaps on the next line.
+/// The bytes of an array of NumPy.
+fn size_of(shape: &str, type_name: &str) -> Option<Amount> {
+    let bits = type_name.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+    let bits: u64 = bits.parse().ok().filter(|bits| bits % 8 == 0)?;
+    let sides = shape.split(|letter: char| !letter.is_ascii_digit());
+    let mut bytes = bits / 8;
+    for side in sides.filter(|side| !side.is_empty()) {
+        bytes = bytes.checked_mul(side.parse().ok()?)?;
+    }
+    Some(Amount::exact(bytes))
+}
+
+/// The same C++ exception, for the card's memory, perhaps on the next line; or what a program makes of an error
+/// of the driver on the line before.
 fn is_of_the_card(window: &Window, line: usize) -> bool {
     let tail = window.squeezed().get(window.start_of(line)..);
     let tail: String = tail.unwrap_or_default().chars().take(200).collect();
     let tail = tail.to_ascii_lowercase();
+    let before = line.checked_sub(1);
+    let before = before.and_then(|before| window.lines().get(before).copied());
     ["cuda", "cumem", "hipm", "rmm", "devicememory"]
         .iter()
         .any(|sign| tail.contains(sign))
+        || before.is_some_and(|before| before.contains("CUDA_ERROR_OUT_OF_MEMORY"))
 }

@@ -12,12 +12,18 @@ pub const FAMILY: Family = Family {
         "memory allocation of ",
         "alloc of size ",
         "allocate vector of size",
+        "无法分配大小为",
+        "無法配置大小為",
+        "kann Vektor der Gr",
+        "ubicar un vector de",
+        "ArrowMemoryError",
+        "os::commit_memory",
         "lang.OutOfMemoryError",
         "heap out of memory",
         "process out of memory",
         "Java Runtime Environment to continue",
         "runtime: out of memory",
-        "Killed signal terminated",
+        "signal terminated program",
         "due to signal 9",
         "virtual memory exhausted",
         "ERROR_OUT_OF_HOST_MEMORY",
@@ -28,13 +34,14 @@ pub const FAMILY: Family = Family {
 };
 
 /// Groups: `asked`, where a message gives it.
-const OWN_WORDS: [(&str, &Pattern); 13] = [
+const OWN_WORDS: [(&str, &Pattern); 14] = [
     ("PaddlePaddle", &PADDLE),
     ("OpenCV", &OPENCV),
     ("Rust", &RUST),
     ("Arrow", &ARROW),
     ("R", &R),
     ("Java", &JAVA),
+    ("the JVM", &JVM_COMMIT),
     ("the JVM", &JVM),
     ("Node.js", &NODE),
     ("Go", &GO),
@@ -50,8 +57,14 @@ pattern!(
     r"Failedtoallocate(?P<asked>\d+)bytesinfunction'OutOfMemoryError'"
 );
 pattern!(RUST, r"memoryallocationof(?P<asked>\d+)bytesfailed");
-pattern!(ARROW, r"(?:\bm|re)allocofsize(?P<asked>\d+)failed");
-pattern!(R, r"cannotallocatevectorofsize(?P<asked>{A})");
+pattern!(
+    ARROW,
+    r"pyarrow\.lib\.ArrowMemoryError(?::(?:m|re)allocofsize(?P<asked>\d+)failed)?|(?:\bm|re)allocofsize(?P<size>\d+)failed"
+);
+pattern!(
+    R,
+    r"(?:cannotallocatevectorofsize|无法分配大小为|無法配置大小為|kannVektorderGröße|nosepuedeubicarunvectordetamaño)(?P<asked>{A})"
+);
 pattern!(
     JAVA,
     r"java\.lang\.OutOfMemoryError(?::(?:Javaheapspace|GCoverheadlimitexceeded|Directbuffermemory|Metaspace))?"
@@ -61,6 +74,11 @@ pattern!(
     JVM,
     r"insufficientmemoryfortheJavaRuntimeEnvironment(?:tocontinue)?\.?\n?(?:Nativememoryallocation\(\w{1,12}\)failedto(?:map|allocate)(?P<asked>\d+)bytes)?"
 );
+// A warning that stands before those words, or alone.
+pattern!(
+    JVM_COMMIT,
+    r"os::commit_memory\(0x[0-9a-f]+,(?P<asked>\d+),\d\)failed"
+);
 pattern!(
     NODE,
     r"(?:JavaScript)?heapoutofmemory|JSAllocationfailed-processoutofmemory"
@@ -68,7 +86,7 @@ pattern!(
 pattern!(GO, r"fatalerror:runtime:outofmemory");
 pattern!(
     COMPILER,
-    r"fatalerror:Killedsignalterminatedprogram\w+|'\w{2,20}'diedduetosignal9|virtualmemoryexhausted:Cannotallocatememory"
+    r"fatalerror:(?:Killed|已杀死)signalterminatedprogram\w+|'\w{2,20}'diedduetosignal9|virtualmemoryexhausted:Cannotallocatememory"
 );
 pattern!(VULKAN, r"VK_ERROR_OUT_OF_HOST_MEMORY");
 pattern!(NCNN, r"vkAllocateMemoryfailed[:(]?-1(?:[^0-9.]|$)");

@@ -28,7 +28,7 @@ pattern!(
     NO_ALGORITHM,
     r"(?i)UnabletofindavalidcuDNNalgorithmtorunconvolution|novalidconvolutionalgorithmsavailableincuDNN|(?:GET|FIND)wasunabletofindanenginetoexecutethiscomputation|Unabletofindanenginetoexecute"
 );
-// A check that prints the number of a status: of each library the one that means no memory.
+// A check that prints the number of a status: of each library those that mean, or may mean, no memory.
 pattern!(
     NUMBERED,
     r"(CUBLAS|CUDNN|CUFFT|CUSOLVER|CUSPARSE)_(?:STATUS_)?SUCCESS\((\d{1,3})vs\.?0\)"
@@ -36,7 +36,10 @@ pattern!(
 pattern!(WORKSPACE, r"Notenoughmemoryforworkspace!");
 
 /// What stands around a call of a framework that is not PyTorch.
-const CALLERS: [(&str, &[&str]); 10] = [
+const CALLERS: [(&str, &[&str]); 12] = [
+    // Its folder has PyTorch's name.
+    ("Torch7", &["luajit", ".lua:"]),
+    ("JAX", &["jaxlib", "jax.errors"]),
     ("CNTK", &["cntk", "cublasfailure3:", ";gpu="]),
     (
         "TensorFlow",
@@ -61,7 +64,9 @@ fn caller(text: &str) -> Option<&'static str> {
     let text = text.replace('\n', "").to_ascii_lowercase();
     // PyTorch once had parts of Caffe2.
     let is_pytorch = text.contains("torch") || text.contains("c10::");
-    let mut callers = CALLERS.iter().filter(|_| !is_pytorch);
+    let mut callers = CALLERS
+        .iter()
+        .filter(|(library, _)| !is_pytorch || *library == "Torch7");
     let found = callers.find(|(_, signs)| signs.iter().any(|sign| text.contains(sign)));
     found.map(|(library, _)| *library)
 }
@@ -95,14 +100,14 @@ fn read(window: &Window) -> Vec<Message> {
     }
     for found in NUMBERED.printed(text) {
         let (start, end) = range(&found);
-        let (kind, no_memory) = match found[1].to_ascii_uppercase().as_str() {
-            "CUBLAS" => (Kind::Cublas, "3"),
-            "CUDNN" => (Kind::Cudnn, "2"),
-            _ => (Kind::OtherLibrary, "2"),
+        let kind = match (found[1].to_ascii_uppercase().as_str(), &found[2]) {
+            ("CUBLAS", "3") => Kind::Cublas,
+            ("CUBLAS", "1") => Kind::CublasNotInitialized,
+            ("CUDNN", "2") => Kind::Cudnn,
+            ("CUDNN", "1" | "4") => Kind::CudnnNotInitialized,
+            ("CUFFT" | "CUSOLVER" | "CUSPARSE", "2") => Kind::OtherLibrary,
+            _ => continue,
         };
-        if &found[2] != no_memory {
-            continue;
-        }
         let mut message = Message::new(kind, start, end);
         if let Some(library) = caller {
             let name = FigureValue::Text(library.to_owned());

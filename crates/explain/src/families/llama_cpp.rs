@@ -34,7 +34,7 @@ pattern!(
 );
 pattern!(
     ON_CARD,
-    r"ggml_\w+:failedtoallocate(?:CUDA|ROCm|HIP|Vulkan|SYCL)\d*bufferofsize(\d+)"
+    r"ggml_\w+:failedtoallocate(?:(?:CUDA|ROCm|HIP|Vulkan|SYCL)\d*|[^\n]{2,60}?)bufferofsize(\d+)"
 );
 // Before buffers existed: a check after every call, with its source line.
 pattern!(
@@ -48,7 +48,7 @@ pattern!(
 );
 pattern!(
     VULKAN,
-    r"ggml_vulkan:Devicememoryallocationofsize(\d+)failed|ErrorOutOfDeviceMemory"
+    r"ggml_vulkan:Devicememoryallocationofsize(\d+)failed|ggml_vulkan:[^\n]{0,120}?ErrorOutOfDeviceMemory"
 );
 // The last words of a model that was not loaded.
 pattern!(
@@ -93,6 +93,10 @@ fn read(window: &Window) -> Vec<Message> {
         (&ON_HOST, Kind::LlamaCppHost),
     ] {
         for found in pattern.printed(text) {
+            // The CPU's buffers are named like a card's.
+            if kind == Kind::LlamaCpp && found[0].contains("allocateCPU") {
+                continue;
+            }
             let (start, end) = range(&found);
             let bytes = number(&found, 1).or_else(|| number(&found, 2));
             add(&mut messages, kind, (start, end), bytes);
@@ -113,7 +117,8 @@ fn add(messages: &mut Vec<Message>, kind: Kind, (start, end): (usize, usize), by
     let known = messages.last_mut();
     match known.filter(|last| last.kind == kind && start <= last.end + 120) {
         Some(last) => {
-            last.end = end;
+            last.start = last.start.min(start);
+            last.end = last.end.max(end);
             last.figures.requested = last.figures.requested.or(requested);
         }
         None => {

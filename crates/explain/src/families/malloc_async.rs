@@ -4,6 +4,7 @@ use super::{Family, Message, amount, number, pattern, range};
 use crate::finding::Figures;
 use crate::kind::Kind;
 use crate::window::Window;
+use crate::wording::Wording;
 
 pub const FAMILY: Family = Family {
     needles: &["would exceed allowed memory", "Allocation on device"],
@@ -13,7 +14,7 @@ pub const FAMILY: Family = Family {
 // ComfyUI prints only the first words.
 pattern!(
     HEAD,
-    r"(?:OutOfMemoryError:)?Allocationondevice(\d+)wouldexceedallowedmemory|OutOfMemoryError:Allocationondevice|ExceptionMessage:Allocationondevice"
+    r"(?:OutOfMemoryError:)?Allocationondevice(\d+)wouldexceedallowedmemory|OutOfMemoryError:Allocationondevice|ExceptionMessage:Allocationondevice|!!!Exceptionduringprocessing!!!Allocationondevice|(?m:^Allocationondevice\d*(?:Thiserrormeans|$))"
 );
 pattern!(ALLOCATED, r"Currentlyallocated:({A})");
 pattern!(REQUESTED, r"Requested:({A})");
@@ -44,7 +45,10 @@ fn read(window: &Window) -> Vec<Message> {
         };
         messages.push(Message {
             figures,
-            wording: Some("PyTorch 2.0 or newer, backend:cudaMallocAsync"),
+            wording: Some(Wording {
+                setting: Some("backend:cudaMallocAsync"),
+                ..Wording::since((2, 0))
+            }),
             ..Message::new(Kind::CudaMallocAsync, start, end)
         });
     }

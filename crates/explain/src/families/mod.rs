@@ -34,6 +34,7 @@ use crate::amount::{Amount, read_amount};
 use crate::finding::Figures;
 use crate::kind::Kind;
 use crate::window::Window;
+use crate::wording::Wording;
 
 pub use loose_figures::add_figures_beside;
 
@@ -49,7 +50,7 @@ pub struct Family {
 pub struct Message {
     pub kind: Kind,
     pub figures: Figures,
-    pub wording: Option<&'static str>,
+    pub wording: Option<Wording>,
     /// Offsets in the squeezed text.
     pub start: usize,
     pub end: usize,
@@ -153,7 +154,7 @@ macro_rules! cased_pattern {
 pub(crate) use cased_pattern;
 
 /// An amount in squeezed text.
-pub(crate) const AMOUNT: &str = r"[0-9][0-9.,]*(?:bytes|byte|[kKMGTP]i?B|B)";
+pub(crate) const AMOUNT: &str = r"[0-9][0-9.,]*(?:bytes|byte|字节|[kKMGTP]i?B|B)";
 
 /// The amount in a group of a match.
 pub(crate) fn amount(found: &regex::Captures, group: usize) -> Option<Amount> {

@@ -4,9 +4,10 @@ use super::{Family, Message, amount, pattern, range};
 use crate::finding::{FigureValue, Figures};
 use crate::kind::Kind;
 use crate::window::Window;
+use crate::wording::Wording;
 
 pub const FAMILY: Family = Family {
-    needles: &["MPS backend out of", "MPS allocated"],
+    needles: &["MPS backend out of", "MPS allocated", "nvalid buffer size"],
     read,
 };
 
@@ -14,6 +15,8 @@ pattern!(
     HEAD,
     r"MPSbackendoutofmemory\(MPSallocated:({A})(?:,otherallocations:({A}))?(?:,maxallowed:({A}))?\)\.?(?:Triedtoallocate({A})on(\w+)pool)?"
 );
+// A single buffer that Metal refuses, whatever else is in use.
+pattern!(BUFFER, r"Invalidbuffersize:({A})");
 
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
@@ -32,11 +35,17 @@ fn read(window: &Window) -> Vec<Message> {
         messages.push(Message {
             figures,
             wording: Some(match found[0].contains("iB") {
-                true => "PyTorch 2.8 or newer",
-                false => "PyTorch 1.12 to 2.7",
+                true => Wording::since((2, 8)),
+                false => Wording::until((1, 12), (2, 7)),
             }),
             ..Message::new(Kind::MpsAllocator, start, end)
         });
+    }
+    for found in BUFFER.printed(text) {
+        let (start, end) = range(&found);
+        let mut message = Message::new(Kind::MpsAllocator, start, end);
+        message.figures.requested = amount(&found, 1);
+        messages.push(message);
     }
     messages
 }

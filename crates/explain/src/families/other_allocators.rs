@@ -11,6 +11,8 @@ use crate::window::Window;
 pub const FAMILY: Family = Family {
     needles: &[
         "BFCArena::Alloc",
+        "TOutOfMemoryError",
+        "stack_like_memory_pool",
         "AllocateRawInternal",
         "requested buffer",
         "StandardGpuResources",
@@ -57,7 +59,8 @@ pub const FAMILY: Family = Family {
 };
 
 /// Groups: `asked`, `free`, `total`, `used` and `device`, as far as a message gives them.
-const OWN_WORDS: [(&str, &Pattern); 20] = [
+const OWN_WORDS: [(&str, &Pattern); 21] = [
+    ("CatBoost", &CATBOOST),
     ("ONNX Runtime", &ONNX_RUNTIME),
     ("FAISS", &FAISS),
     ("FAISS", &FAISS_CALL),
@@ -82,7 +85,11 @@ const OWN_WORDS: [(&str, &Pattern); 20] = [
 
 pattern!(
     ONNX_RUNTIME,
-    r"BFCArena::AllocateRawInternal(?:\([^)\n]{0,200}\))?Failedtoallocatememoryforrequestedbufferofsize(?P<asked>\d+)"
+    r"BFCArena::AllocateRawInternal(?:\([^)\n]{0,200}\))?(?:Failedtoallocatememoryforrequestedbufferofsize(?P<asked>\d+)|Availablememoryof(?P<free>\d+)issmallerthanrequestedbytesof(?P<size>\d+))"
+);
+pattern!(
+    CATBOOST,
+    r"(?:TOutOfMemoryError[^\n]{0,200}?)?stack_like_memory_pool\.h:\d+:Error:Outofmemory\.Requested(?P<asked>{A});Free(?P<free>{A})"
 );
 pattern!(
     FAISS,
@@ -137,7 +144,7 @@ pattern!(
 pattern!(CTRANSLATE2, r"CUDAfailedwitherroroutofmemory");
 pattern!(
     DIRECT_ML,
-    r"Couldnotallocatetensorwith(?P<asked>\d+)bytes\.?ThereisnotenoughGPUvideomemory|8007000ENotenoughmemoryresourcesareavailable"
+    r"Couldnotallocatetensorwith(?P<asked>\d+)bytes\.?ThereisnotenoughGPUvideomemory|8007000E(?:Notenoughmemoryresourcesareavailable|内存资源不足)|DmlExecutionProvider[^\n]{0,300}?8007000E"
 );
 pattern!(
     JULIA,
@@ -183,7 +190,10 @@ const CALLERS: [(&str, &[&str]); 16] = [
     ("RELION", &["relion"]),
     ("instant-ngp", &["instant-ngp", "tiny-cuda-nn"]),
     ("AMDGPU.jl", &["amdgpu.jl", "@amdgpu"]),
-    ("FFmpeg", &["nvenc@", "ffmpeg", "avhwdevice", "scale_npp"]),
+    (
+        "FFmpeg",
+        &["nvenc@", "ffmpeg", "avhwdevice", "avhwframes", "scale_npp"],
+    ),
 ];
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();

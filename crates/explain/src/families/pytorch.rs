@@ -7,6 +7,7 @@ use super::{Family, Message, amount, is_source_code, number, pattern, range};
 use crate::finding::{FREE_BELOW_ZERO, FigureValue, Figures, ProcessUse};
 use crate::kind::Kind;
 use crate::window::Window;
+use crate::wording::Wording;
 
 pub const FAMILY: Family = Family {
     needles: &[
@@ -20,29 +21,50 @@ pub const FAMILY: Family = Family {
         "reserved by PyTorch",
         "PreemptivelyRejected",
         "preemptively rejected",
+        "CUDA内存不足",
+        "CUDA 内存不足",
+        "CUDA显存不足",
+        "尝试分配",
+        "试图分配",
     ],
     read,
 };
 
 pattern!(
     HEAD,
-    r"(?:(CUDA|HIP|XPU|NPU)outof(?:the)?memory[.,:;!]?)?(?:Triedtoallocate({A}|morethan1EBmemory)|Allocationwaspreemptivelyrejected|,?pleaseuseempty_cache)|(CUDA|HIP|XPU|NPU)outofmemory"
+    r"(?:(CUDA|HIP|XPU|NPU|MUSA|MLU)outof(?:the)?memory[.,:;!]?|(CUDA)(?:显存|内存)不足[。.,，:：]?)?(?:Triedtoallocate({A}|morethan1EBmemory)|(?:尝试|试图)分配({A})|Allocationwaspreemptivelyrejected|,?pleaseuseempty_cache)|(CUDA|HIP|XPU|NPU|MUSA|MLU)outofmemory"
 );
-pattern!(GPU, r"[GN]PU(\d{1,4})(?:;|hasatotal)");
-pattern!(TOTAL, r"({A})totalcapacity|totalcapaci?tyof({A})");
-pattern!(FREE, r";({A})free|ofwhich({A})isfree");
+// The message as browsers translate it stands beside its own words.
+pattern!(
+    GPU,
+    r"(?:GPU|NPU|MLU|MUSA)(\d{1,4})(?:;|hasatotal|的总容量)"
+);
+pattern!(
+    TOTAL,
+    r"({A})totalcapacity|totalcapaci?tyof({A})|({A})(?:的)?总容量|总容量为?({A})"
+);
+pattern!(
+    FREE,
+    r";({A})free|ofwhich({A})isfree|({A})(?:可用|空闲)|(?:可用|空闲)(?:内存|显存)?为?({A})"
+);
 pattern!(ALLOWED, r"({A})allowed;");
 pattern!(
     ALLOCATED,
-    r";({A})alreadyallocated|allocatedmemory({A})isallocatedbyPyTorch"
+    r";({A})alreadyallocated|allocatedmemory({A})isallocatedbyPyTorch|(?:已经?|PyTorch)分配了?({A})|({A})已经?分配"
 );
-pattern!(RESERVED, r"({A})reservedintotal");
+pattern!(
+    RESERVED,
+    r"({A})reservedintotal|PyTorch(?:总共|一共|共)?(?:预留|保留)(?:了)?({A})"
+);
 pattern!(
     CACHED,
-    r"({A})cached\)?|({A})isreservedbyPyTorch(?:butunallocated\.?)?"
+    r"({A})cached\)?|({A})isreservedbyPyTorch(?:butunallocated\.?)?|保留但未分配的?(?:内存|显存)?为?({A})|({A})[^0-9;,]{0,12}保留但未分配"
 );
 pattern!(PRIVATE, r"with({A})allocatedinprivatepools");
-pattern!(THIS_PROCESS, r"thisprocesshas({A})memoryinuse");
+pattern!(
+    THIS_PROCESS,
+    r"thisprocesshas({A})memoryinuse|[此该]进程(?:已使用|正在使用|使用|占用|有)了?({A})"
+);
 pattern!(PROCESS, r"Process(\d{1,10})has({A})memoryinuse");
 pattern!(REQUESTED, r"Requestedsize:({A}|\d+)");
 
@@ -84,10 +106,13 @@ fn message(
     start: usize,
     head_end: usize,
 ) -> Option<Message> {
-    let backend = head.get(1).or(head.get(3)).map(|backend| backend.as_str());
-    let request = head.get(2).map(|request| request.as_str());
+    let backend = [1, 2, 5].into_iter().find_map(|group| head.get(group));
+    let backend = backend.map(|backend| backend.as_str());
+    let request = head.get(3).or(head.get(4));
+    let request = request.map(|request| request.as_str());
     let mut end = head_end;
-    let figures = figures(tail, amount(head, 2), &mut |piece_end| {
+    let requested = amount(head, 3).or_else(|| amount(head, 4));
+    let figures = figures(tail, requested, &mut |piece_end| {
         end = end.max(start + piece_end);
     });
     // "If you encounter CUDA out of memory, try …" is advice, not a failure.
@@ -107,6 +132,7 @@ fn message(
         Some("HIP") => Kind::HipAllocator,
         Some("XPU") => Kind::XpuAllocator,
         Some("NPU") => Kind::NpuAllocator,
+        Some("MUSA" | "MLU") => Kind::OtherCardAllocator,
         _ if tail.contains("preemptivelyrejected") => Kind::CudaRejected,
         _ if is_bare => Kind::CudaAllocatorBare,
         _ => Kind::CudaAllocator,
@@ -129,7 +155,7 @@ fn figures(
     let mut either = |pattern: &super::Pattern| {
         let found = pattern.captures(tail)?;
         seen(range(&found).1);
-        amount(&found, 1).or_else(|| amount(&found, 2))
+        (1..found.len()).find_map(|group| amount(&found, group))
     };
     let requested = requested.or_else(|| either(&REQUESTED));
     let mut figures = Figures {
@@ -154,7 +180,7 @@ fn figures(
     }
     // A negative value from the driver is printed as a huge number.
     if let (None, Some(found)) = (figures.free, FREE.captures(tail)) {
-        let printed = found.get(1).or(found.get(2));
+        let printed = (1..found.len()).find_map(|group| found.get(group));
         let printed = printed.map_or("", |printed| printed.as_str()).to_owned();
         figures.add(FREE_BELOW_ZERO, FigureValue::Text(printed));
     }
@@ -187,31 +213,31 @@ fn hint_end(tail: &str) -> Option<usize> {
 }
 
 /// The releases that use this wording.
-fn wording(tail: &str, kind: Kind) -> Option<&'static str> {
+fn wording(tail: &str, kind: Kind) -> Option<Wording> {
     if kind == Kind::XpuAllocator {
         return Some(
             match (tail.contains("triedtoallocate"), tail.contains("isfree")) {
-                (false, _) => "PyTorch 2.3 to 2.4",
-                (true, false) => "PyTorch 2.5 to 2.9",
-                (true, true) => "PyTorch 2.10 or newer",
+                (false, _) => Wording::until((2, 3), (2, 4)),
+                (true, false) => Wording::until((2, 5), (2, 9)),
+                (true, true) => Wording::since((2, 10)),
             },
         );
     }
     let is_long = tail.contains("totalcapacity;");
     Some(match () {
-        () if tail.contains("preemptivelyrejected") => "PyTorch 2.12 or newer",
-        () if is_long && tail.contains("cached)") => "PyTorch 1.0 to 1.3",
-        () if is_long && tail.contains("max_split_size_mb") => "PyTorch 1.10 to 2.0",
-        () if is_long && tail.contains("allowed;") => "PyTorch 1.8 to 2.0",
-        () if is_long => "PyTorch 1.4 to 2.0",
-        () if tail.contains("capacty") => "PyTorch 2.1",
+        () if tail.contains("preemptivelyrejected") => Wording::since((2, 12)),
+        () if is_long && tail.contains("cached)") => Wording::until((1, 0), (1, 3)),
+        () if is_long && tail.contains("max_split_size_mb") => Wording::until((1, 10), (2, 0)),
+        () if is_long && tail.contains("allowed;") => Wording::until((1, 8), (2, 0)),
+        () if is_long => Wording::until((1, 4), (2, 0)),
+        () if tail.contains("capacty") => Wording::only((2, 1)),
         () if tail.contains("expandable-segmentreserve") || tail.contains("mempoolreturned") => {
-            "PyTorch 2.15"
+            Wording::only((2, 15))
         }
-        () if tail.contains("pytorch_alloc_conf") => "PyTorch 2.10",
-        () if tail.contains("docs.pytorch.org") => "PyTorch 2.11 or newer",
-        () if tail.contains("privatepools") => "PyTorch 2.4 or newer",
-        () if tail.contains("totalcapacityof") => "PyTorch 2.2 or newer",
+        () if tail.contains("pytorch_alloc_conf") => Wording::only((2, 10)),
+        () if tail.contains("docs.pytorch.org") => Wording::since((2, 11)),
+        () if tail.contains("privatepools") => Wording::since((2, 4)),
+        () if tail.contains("totalcapacityof") => Wording::since((2, 2)),
         () => return None,
     })
 }

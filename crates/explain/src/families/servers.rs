@@ -1,7 +1,8 @@
 //! Language-model servers that check their memory themselves: SGLang, TGI, Ollama.
 
 use super::{Family, Message, amount, number, pattern, range};
-use crate::finding::FigureValue;
+use crate::amount::Amount;
+use crate::finding::{FigureValue, LIBRARY};
 use crate::kind::Kind;
 use crate::window::Window;
 
@@ -14,6 +15,8 @@ pub const FAMILY: Family = Family {
         "Prefill out of memory",
         "requires more system memory",
         "system memory (",
+        "llama runner exited",
+        "in AlignedAllocator",
     ],
     read,
 };
@@ -28,9 +31,32 @@ pattern!(
     r"requiresmoresystemmemory\(({A})\)(?:thanisavailable\(({A})\))?"
 );
 
+// Its first releases had these words for any runner that ended.
+pattern!(
+    OLLAMA_EXITED,
+    r"llamarunnerexited,youmaynothaveenoughavailablememorytorunthismodel"
+);
+// FlashInfer's scratch space, which the server made too small.
+pattern!(
+    WORKSPACE,
+    r"Failedtoallocatememoryfor\w{3,60}withsize(\d+)andalignment\d+inAlignedAllocator"
+);
+
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();
     let mut messages = Vec::new();
+    for found in WORKSPACE.printed(text) {
+        let (start, end) = range(&found);
+        let mut message = Message::new(Kind::OtherAllocator, start, end);
+        message.figures.requested = number(&found, 1).map(Amount::exact);
+        let name = FigureValue::Text("FlashInfer".to_owned());
+        message.figures.add(LIBRARY, name);
+        messages.push(message);
+    }
+    for found in OLLAMA_EXITED.printed(text) {
+        let (start, end) = range(&found);
+        messages.push(Message::new(Kind::OllamaMemory, start, end));
+    }
     for found in SGLANG.printed(text) {
         let (start, end) = range(&found);
         messages.push(Message::new(Kind::SglangNoCache, start, end));

@@ -113,7 +113,12 @@ fn read(window: &Window) -> Vec<Message> {
     }
     for found in DRIVER.all(text) {
         let (start, end) = range(&found);
-        let mut message = Message::new(Kind::BfcAllocator, start, end);
+        // JAX and TensorFlow share the driver's interface.
+        let kind = match text.contains("jaxlib") {
+            true => Kind::Jax,
+            false => Kind::BfcAllocator,
+        };
+        let mut message = Message::new(kind, start, end);
         message.figures.requested = number(&found, 2).map(Amount::exact);
         messages.push(message);
     }

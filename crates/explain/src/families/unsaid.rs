@@ -33,9 +33,15 @@ pub const FAMILY: Family = Family {
         "ail to alloc",
         "nable to alloc",
         "be allocated",
+        "OUT_OF_VIDEO_MEMORY",
+        "OUT_OF_GPU_MEMORY",
+        "OUT_OF_GRAPHICS_MEMORY",
         "内存不足",
         "显存不足",
         "显存溢出",
+        "内存溢出",
+        "显存耗尽",
+        "显存已满",
         "爆显存",
         "메모리 부족",
         "メモリ不足",
@@ -59,7 +65,7 @@ pattern!(
 );
 pattern!(
     ERROR,
-    r"\berrors?\b|error:|\w+error\b|\w+exception\b|\bfatal\b|\bfailed\b|\bfailure\b|\bfailing\b|enforce fail|check failed|\baborted\b|cudasuccess|^cuda:|terminate called"
+    r"\berrors?\b|error:|\w+error\b|\w+exception\b|\bfatal\b|\bfailed\b|\bfailure\b|\bfailing\b|exception:|enforce fail|check failed|\baborted\b|cudasuccess|^cuda:|terminate called"
 );
 // What every text that counts contains: most lines of a window have nothing of it.
 pattern!(
@@ -74,7 +80,7 @@ pattern!(
 // A place in the source after the words: nobody writes prose like that.
 pattern!(
     PLACED,
-    r"^\W*out of (?:gpu |device )?memory(?: error)? (?:in|at|on) (?:file )?\S*[\w)][.:/\\]\S*?(?::\d|\(\d|,? (?:at )?line:? \d)"
+    r"^\W*out of (?:gpu |device )?memory(?: error)? (?:in|at|on) (?:file )?\S*[\w)][.:/\\]\S*?(?::\d|\(\d|,? (?:at )?line:? \d)|^\W*\w{0,30}(?:cuda|hip)\w{1,30}\(\)\s?: out of memory\W*$"
 );
 // An allocation that was refused, whoever says it: what was to be allocated decides whether it counts.
 pattern!(
@@ -99,6 +105,16 @@ pattern!(
 pattern!(
     PROSE_AFTER,
     r"(?i)^(?:-?\s?errors\b|\s(?:means|is|are|was|were|when|if|by|may|can|could|errors|issues?|problems?|conditions?|situations?|handling|handler|killer|policy|retry|fixed)\b|['\x22]\s*in\b|['\x22]\)|['\x22]\s?时)"
+);
+// A log line in Chinese that ends with the words: nobody asks a question like that.
+pattern!(
+    CHINESE,
+    r"(?:\berror\b|\bfatal\b|(?:失败|异常|错误|报错)\s?:)[^。？?]{0,60}?(?:GPU|CUDA|NPU)?\s?(?:显存|内存)(?:不足|溢出|耗尽|已满)\W*$"
+);
+// A constant of an interface: `RIF_ERROR_OUT_OF_VIDEO_MEMORY`.
+pattern!(
+    CONSTANT,
+    r"\b[a-z]{2,12}_(?:error_|err_|e_)out_of_(?:video|gpu|graphics|device)_memory\b"
 );
 // A source file of CUDA, or CUDA's number for the error.
 pattern!(CUDA_CODE, r"\.cuh?\b|error-?\s?code:?\s?2\b|\(2\)");
@@ -159,6 +175,19 @@ fn kind_of(line: &str) -> Option<(Kind, usize)> {
     };
     let mut words = 0;
     let is_whole = LINE.find(line).is_some() || OPENING.find(line).is_some();
+    if CHINESE.find(line).is_some() {
+        let is_named = line.contains("显存") || is_device();
+        let kind = if is_named {
+            Kind::CudaProgram
+        } else {
+            Kind::Unsaid
+        };
+        return Some((kind, 0));
+    }
+    let is_named = CONSTANT.find(line).is_some() && PROSE_BEFORE.find(line).is_none();
+    if is_named {
+        return Some((Kind::CudaProgram, 0));
+    }
     if !is_whole && PLACED.find(line).is_none() {
         let said = said_by_an_error(line);
         let (before, after) = said.or_else(|| refused(line, is_device()))?;

@@ -36,7 +36,7 @@ pattern!(
 pattern!(FUTURES, r"Aprocessintheprocesspoolwasterminatedabruptly");
 pattern!(
     DASK,
-    r"Workerexceeded\d+%memorybudget|(?:Worker)?exceededmemorybudget\.?Restarting|KilledWorker:?\("
+    r"Worker(?:tcp://\S{1,60}?)?(?:\(pid=\d+\))?exceeded\d+%memorybudget|(?:Worker)?exceededmemorybudget\.?Restarting|KilledWorker:?\("
 );
 pattern!(
     DATASETS,

@@ -82,6 +82,14 @@ fn read(window: &Window) -> Vec<Message> {
     }
     for found in TPU.printed(text) {
         let (start, end) = range(&found);
+        // The memory inside a core, which one kernel fills.
+        if found[1].eq_ignore_ascii_case("vmem") || found[1].eq_ignore_ascii_case("smem") {
+            let mut message = Message::new(Kind::KernelSharedMemory, start, end);
+            message.figures.requested = amount(&found, 2);
+            message.figures.allowed = amount(&found, 3);
+            messages.push(message);
+            continue;
+        }
         let mut message = Message::new(Kind::Jax, start, end);
         message.figures.total = amount(&found, 3);
         if let Some(needed) = amount(&found, 2) {

@@ -68,11 +68,28 @@ impl Reasoner<'_> {
         if found.is_empty() {
             found.push(self.full());
         }
+        let is_fragmented = found
+            .iter()
+            .any(|each| each.situation == Situation::Fragmentation);
+        found.extend(self.perhaps_fragmentation().filter(|_| !is_fragmented));
         let is_known = found
             .iter()
             .any(|each| each.situation == Situation::OtherProcess);
         found.extend(self.small_others().filter(|_| !is_known));
         found
+    }
+
+    /// What the calls alone tell, where a message gives no figures.
+    pub fn by_stage(&self) -> Option<Reasoned> {
+        let stage = stage(self.finding, self.log);
+        let backward = || {
+            let reason = say!(self.catalogue, "in-backward");
+            let is_backward = stage == Some(Stage::Backward);
+            is_backward.then(|| Reasoned::new(Situation::Activations, reason))
+        };
+        self.model_or_optimizer(stage)
+            .or_else(|| self.evaluation(stage))
+            .or_else(backward)
     }
 
     /// A request of several times the card's memory is a mistake; one slightly above it may be intended.
@@ -267,6 +284,26 @@ impl Reasoner<'_> {
         if !is_share || !would_do {
             return None;
         }
+        Some(self.in_pieces(cached, reserved, free, requested))
+    }
+
+    /// The cache is a small share of the card, and yet several times the request.
+    fn perhaps_fragmentation(&self) -> Option<Reasoned> {
+        let figures = &self.finding.figures;
+        let (cached, reserved, requested) =
+            (figures.cached?, figures.reserved?, figures.requested?);
+        let free = figures.free.unwrap_or_default();
+        let is_several = cached.bytes / 2 >= requested.bytes && cached.bytes >= 512 * MIB;
+        is_several.then(|| self.in_pieces(cached, reserved, free, requested))
+    }
+
+    fn in_pieces(
+        &self,
+        cached: Amount,
+        reserved: Amount,
+        free: Amount,
+        requested: Amount,
+    ) -> Reasoned {
         let reason = say!(
             self.catalogue,
             "cached-in-pieces",
@@ -277,7 +314,7 @@ impl Reasoner<'_> {
             requested = requested
         );
         let pieces = say!(self.catalogue, "pieces-between-tensors");
-        Some(Reasoned::new(Situation::Fragmentation, reason).and(pieces))
+        Reasoned::new(Situation::Fragmentation, reason).and(pieces)
     }
 
     fn model_or_optimizer(&self, stage: Option<Stage>) -> Option<Reasoned> {

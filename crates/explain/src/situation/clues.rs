@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::finding::Finding;
+use crate::program::shows_training;
 use crate::reader::Log;
 use crate::traceback::Frame;
 
@@ -52,6 +53,9 @@ pub fn stage(finding: &Finding, log: &Log) -> Option<Stage> {
             return Some(Stage::Training);
         }
     }
+    if any(shows_training) {
+        return Some(Stage::Training);
+    }
     if log.environment.is_model_missing && frames.is_empty() {
         return Some(Stage::LoadingTheModel);
     }
@@ -73,6 +77,7 @@ fn is_loading(frame: &Frame) -> bool {
         "load_model",
         "load_checkpoint",
         "load_weights",
+        "create_weights",
         "dispatch_model",
         "set_module_tensor_to_device",
         "restore_location",

@@ -44,6 +44,7 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
                 requested.map(|requested| say!(catalogue, "ram-requested", requested = requested));
             simple(Situation::HostMemory, "llama-in-ram").and_if(asked)
         }
+        Kind::OllamaMemory if requested.is_none() => simple(Situation::HostMemory, "ollama-exited"),
         Kind::OllamaMemory => Reasoned::new(
             Situation::HostMemory,
             say!(
@@ -55,6 +56,9 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
         ),
         Kind::SharedMemory if finding.text.contains("nccl") => {
             simple(Situation::SharedMemory, "shm-full-nccl")
+        }
+        Kind::SharedMemory if is_object_store(finding) => {
+            simple(Situation::SharedMemory, "object-store-full")
         }
         Kind::SharedMemory => simple(Situation::SharedMemory, "shm-full"),
         Kind::Metal => simple(Situation::Full, "metal-full"),
@@ -99,6 +103,9 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
                     .and(say!(catalogue, "llama-at-startup")),
             }
         }
+        Kind::OtherAllocator if finding.figures.text_named(LIBRARY) == Some("FlashInfer") => {
+            simple(Situation::Full, "flashinfer-full")
+        }
         Kind::OtherAllocator if !is_beside_pytorch(finding) => full(finding, catalogue),
         Kind::Jax | Kind::TensorFlow | Kind::BfcAllocator | Kind::OtherAllocator => {
             framework(finding, catalogue)
@@ -113,6 +120,20 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     }
 }
 
+/// A daemon ended the process before the kernel had to.
+pub fn is_early(finding: &Finding) -> bool {
+    let text = finding.text.to_ascii_lowercase();
+    ["due to memory", "due to swap", "systemd-oomd", "badness"]
+        .iter()
+        .any(|sign| text.contains(sign))
+}
+
+/// Ray's store of objects, which lies in shared memory.
+pub fn is_object_store(finding: &Finding) -> bool {
+    let text = finding.text.to_ascii_lowercase();
+    text.contains("objectstore") || text.contains("object store")
+}
+
 /// llama.cpp's scratch space for one graph: the weights and the KV cache were allocated before it.
 pub fn is_scratch(finding: &Finding) -> bool {
     finding.kind == Kind::LlamaCpp && finding.text.contains("gallocr")
@@ -123,7 +144,7 @@ fn beside_a_framework(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     let library = finding.figures.text_named(LIBRARY).unwrap_or_default();
     let reason = say!(catalogue, "libraries-beside", library = library);
     let situation = match library {
-        "TensorFlow" => Situation::FrameworkPool,
+        "TensorFlow" | "JAX" => Situation::FrameworkPool,
         _ => Situation::Full,
     };
     let uncertain = finding.kind.is_uncertain();
@@ -200,6 +221,8 @@ fn full(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
             say!(catalogue, "no-figures")
         }
         (None, _) if finding.text.contains("NVML") => say!(catalogue, "nvml-missing"),
+        // It never gave any.
+        (None, _) if finding.wording.is_some() => say!(catalogue, "no-figures"),
         (None, _) => say!(catalogue, "figures-missing"),
     };
     let used = match (figures.allocated, figures.allowed.or(figures.total)) {
@@ -229,9 +252,12 @@ fn in_ram(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
 
 fn killed(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     let id = match finding.kind {
+        Kind::HostKill if is_early(finding) => "daemon-says-so",
         Kind::HostKill => "kernel-says-so",
         Kind::JobLimit => "job-limit",
         Kind::DataLoaderKilled | Kind::WorkersDied => "worker-died",
+        // macOS has no `dmesg` that tells.
+        _ if finding.text.contains("Killed: 9") => "only-signal-nine-mac",
         _ => "only-signal-nine",
     };
     let resident = finding.figures.amount_named("resident");
@@ -242,6 +268,10 @@ fn killed(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
 fn unified(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     let figures = &finding.figures;
     let other = figures.amount_named("other allocations");
+    if let (Some(requested), None, None) = (figures.requested, figures.allocated, figures.allowed) {
+        let reason = say!(catalogue, "mac-buffer", requested = requested);
+        return Reasoned::new(Situation::OneLargeRequest, reason);
+    }
     let (Some(allocated), Some(allowed)) = (figures.allocated, figures.allowed) else {
         return Reasoned::new(Situation::Full, say!(catalogue, "mac-limit"));
     };

@@ -11,11 +11,12 @@ use serde::Serialize;
 use crate::account::Account;
 use crate::catalogue::Catalogue;
 use crate::finding::Finding;
+use crate::kind::Kind;
 use crate::reader::Log;
 use crate::say;
 
 pub use clues::{Stage, stage};
-pub use elsewhere::is_scratch;
+pub use elsewhere::{is_early, is_object_store, is_scratch};
 pub use suspects::{Suspect, suspect};
 
 /// The cause of a failure.
@@ -115,14 +116,19 @@ pub fn situations(
     log: &Log,
     catalogue: &Catalogue,
 ) -> Vec<Reasoned> {
+    let reasoner = allocator::Reasoner {
+        finding,
+        account,
+        log,
+        catalogue,
+    };
     match finding.kind.is_caching_allocator() {
-        true => allocator::Reasoner {
-            finding,
-            account,
-            log,
-            catalogue,
+        true => reasoner.situations(),
+        // Without figures, only what the program was doing tells.
+        false if finding.kind == Kind::CudaAllocatorBare => {
+            let by_stage = reasoner.by_stage();
+            vec![by_stage.unwrap_or_else(|| elsewhere::situation(finding, catalogue))]
         }
-        .situations(),
         false => vec![elsewhere::situation(finding, catalogue)],
     }
 }

@@ -2,11 +2,10 @@
 
 use ghostgpu_ledger::RanOut;
 use ghostgpu_recording::{Answer, Recording, Source, Verdict};
-use ghostgpu_text::human;
 
 use super::counted::{Counted, RunShown};
 use super::escape::Escaped;
-use super::{push, ran_out, unknown};
+use super::{push, ran_out, size, unknown};
 
 /// The texts at the top and the end of the page.
 pub(super) struct Words<'a> {
@@ -237,11 +236,6 @@ impl<'a> Words<'a> {
         }
         html
     }
-}
-
-/// A number and its unit stay on one line.
-fn size(bytes: u64) -> String {
-    human(bytes).replace(' ', "\u{a0}")
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use std::io::Write;
 
 use ghostgpu_ledger::Groups;
 use ghostgpu_recording::Recording;
+use ghostgpu_text::human;
 
 use crate::ReportError;
 use answer::Words;
@@ -106,6 +107,11 @@ fn fill(
         other => unreachable!("the template names the place {other}"),
     }
     Ok(())
+}
+
+/// A size whose number and unit stay on one line.
+fn size(bytes: u64) -> String {
+    human(bytes).replace(' ', "\u{a0}")
 }
 
 /// Appends to HTML that is being built.

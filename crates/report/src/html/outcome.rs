@@ -1,12 +1,12 @@
 //! The details of the verdict, as a list of labels and texts: headroom, growth, coverage, the next command.
 
 use ghostgpu_ledger::Growth;
-use ghostgpu_recording::{Answer, Category, Recording};
+use ghostgpu_recording::{Answer, Category, Recording, Verdict};
 use ghostgpu_text::{grouped, human};
 
 use super::counted::{Counted, RunShown};
 use super::escape::Escaped;
-use super::push;
+use super::{push, size};
 use crate::text;
 
 /// How many of the fastest-growing lines are listed; the others are only counted.
@@ -20,12 +20,8 @@ pub(super) fn html(recording: &Recording, counted: &[Counted<'_>]) -> String {
         rows.extend(need(answer));
         rows.extend(covered(answer));
     }
-    let reason = recording
-        .about
-        .answer
-        .as_ref()
-        .map_or("", |answer| &answer.reason);
-    rows.extend(fullest(counted).and_then(|card| grows(&card.growth, reason)));
+    let verdict = recording.about.answer.as_ref().map(|answer| answer.verdict);
+    rows.extend(fullest(counted).and_then(|card| grows(&card.growth, verdict)));
     rows.extend(recording.about.answer.as_ref().and_then(next));
     if rows.is_empty() {
         return String::new();
@@ -114,7 +110,7 @@ fn with_detail(title: &str, detail: &str) -> String {
 }
 
 /// Which lines allocate memory that is kept and, unless the reason of the verdict says so, when the card is full.
-fn grows(growth: &Growth, reason: &str) -> Option<(&'static str, String)> {
+fn grows(growth: &Growth, verdict: Option<Verdict>) -> Option<(&'static str, String)> {
     growth.sources.first()?;
     let mut text = String::from("<ul>");
     for source in growth.sources.iter().take(MOST_GROWING) {
@@ -143,7 +139,7 @@ fn grows(growth: &Growth, reason: &str) -> Option<(&'static str, String)> {
         1 => vec!["1 more line grows".to_owned()],
         others => vec![format!("{others} more lines grow")],
     };
-    if !reason.contains("the card is full") {
+    if verdict != Some(Verdict::WillRunOut) {
         rest.push(until_full(growth.steps_until_full));
     }
     if !rest.is_empty() {
@@ -171,11 +167,6 @@ fn next(answer: &Answer) -> Option<(&'static str, String)> {
         Escaped(&next.finds)
     );
     Some(("next", text))
-}
-
-/// A number and its unit stay on one line.
-fn size(bytes: u64) -> String {
-    human(bytes).replace(' ', "\u{a0}")
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 //! It is drawn here instead of by a script, because it is small and does not change.
 
 use ghostgpu_recording::{Category, CategoryBytes, Plan, PlanCandidate, Recording};
-use ghostgpu_text::{grouped, human};
+use ghostgpu_text::grouped;
 
 use super::escape::Escaped;
-use super::push;
+use super::{push, size};
 
 /// The approximate number of ticks on an axis.
 const MOST_TICKS: f64 = 5.0;
@@ -336,11 +336,6 @@ fn time(one: &PlanCandidate) -> Option<String> {
 fn shortened(number: f64) -> String {
     let text = format!("{number:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// A number and its unit stay on one line.
-fn size(bytes: u64) -> String {
-    human(bytes).replace(' ', "\u{a0}")
 }
 
 #[cfg(test)]

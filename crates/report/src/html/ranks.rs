@@ -5,11 +5,10 @@
 
 use ghostgpu_ledger::{Part, RankAccounts};
 use ghostgpu_recording::Recording;
-use ghostgpu_text::human;
 
 use super::counted::{Counted, RunShown};
 use super::escape::Escaped;
-use super::push;
+use super::{push, size};
 
 /// The section as HTML; empty if the job has only one rank.
 pub(super) fn html(recording: &Recording, counted: &[Counted<'_>]) -> String {
@@ -176,11 +175,6 @@ fn add_table(html: &mut String, ranks: &[RankAccounts]) {
         html.push_str("</tr>");
     }
     html.push_str("</tbody></table></div></details>");
-}
-
-/// A number and its unit stay on one line.
-fn size(bytes: u64) -> String {
-    human(bytes).replace(' ', "\u{a0}")
 }
 
 #[cfg(test)]

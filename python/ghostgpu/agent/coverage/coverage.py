@@ -19,6 +19,7 @@ from . import frameworks
 from .batch_shapes import elements, in_words
 from .evaluation_ahead import EvaluationLine, main_file, reachable_evaluations, users_sources
 from .extent import BRIEF, THOROUGH, Extent
+from .no_gradients import NoGradients
 from .passes import (
     ALIKE_BATCHES,
     ALIKE_SHARE,
@@ -56,6 +57,9 @@ class Coverage:
         self._evaluated_at: str | None = None
         self._saved_at: str | None = None
         self._entered: set[tuple[str, int]] = set()
+        """Files and lines at which evaluations began after the first step."""
+        self._entered_before: set[tuple[str, int]] = set()
+        """The same before the first step."""
         self._script = main_file()
         self._ahead: list[EvaluationLine] | None = None
         self._growing: dict[tuple[str, bool], NotReached] = {}
@@ -73,7 +77,9 @@ class Coverage:
         """Hook into loaders, and into switching models to evaluation mode."""
         self._hooks.around_batches.append(self._shorten)
         self._hooks.before_mode.append(quietly(self._note_mode))
+        self._hooks.after_optimizer.append(quietly(self._note_optimizer))
         self._hooks.install()
+        NoGradients(self.torch, self._note_no_gradients).install()
 
     def after_import(self, module: ModuleType) -> None:
         """Adapt a framework that has just been imported."""
@@ -167,12 +173,20 @@ class Coverage:
         return bool(self._unreached())
 
     def _unreached(self) -> list[EvaluationLine]:
+        return [line for line in self._evaluations() if not self._was_entered(line)]
+
+    def _evaluations(self) -> list[EvaluationLine]:
+        """The evaluations that the script can reach."""
         if self._ahead is None:
             self._ahead = reachable_evaluations(users_sources(self._script))
-        return [line for line in self._ahead if not self._was_entered(line)]
+        return self._ahead
 
     def _was_entered(self, line: EvaluationLine) -> bool:
-        return any((line.file, at) in self._entered for at in range(line.first, line.last + 1))
+        entered = self._entered if line.is_repeated else self._entered | self._entered_before
+        return any((line.file, at) in entered for at in range(line.first, line.last + 1))
+
+    def _note_optimizer(self, optimizer: Any) -> None:
+        self.progress.note_optimizer()
 
     def _note_mode(self, module: Any, mode: bool) -> None:
         if mode:
@@ -180,9 +194,23 @@ class Coverage:
         for frame in current_frames():
             if is_user_code(frame.f_code.co_filename):
                 file = os.path.abspath(frame.f_code.co_filename)
-                self._entered.add((file, frame.f_lineno or 0))
+                self._entered_now.add((file, frame.f_lineno or 0))
         if self.progress.steps > 0:
             self._note_evaluation()
+
+    def _note_no_gradients(self, file: str, line: int) -> None:
+        if (file, line) in self._entered_now:
+            return
+        self._entered_now.add((file, line))
+        # Not every function without gradients evaluates.
+        if self.progress.steps > 0 and self._evaluated_at is None:
+            lines = (each for each in self._evaluations() if each.file == file)
+            if any(each.first <= line <= each.last for each in lines):
+                self._note_evaluation()
+
+    @property
+    def _entered_now(self) -> set[tuple[str, int]]:
+        return self._entered if self.progress.steps > 0 else self._entered_before
 
     def _note_evaluation(self) -> None:
         if self._evaluated_at is None:
@@ -201,7 +229,12 @@ class Coverage:
         place = self._places.setdefault(key, Place(key))
         if is_evaluation and self.progress.steps > 0:
             self._note_evaluation()
-        return ShortenedPass(self, loader, batches, place)
+        begun = ShortenedPass(self, loader, batches, place)
+        # One function often evaluates several sets, and what it keeps grows with them.
+        if begun.length is not None and begun.length > place.longest:
+            place.longest = begun.length
+            self.progress.note_new((key, begun.length))
+        return begun
 
     def note_handed_on(self, under_way: ShortenedPass) -> None:
         """The script got a batch of this pass."""
@@ -285,6 +318,11 @@ class Coverage:
                     f"{place.line}: batches differ in size, and a part of them was rehearsed; with "
                     "all of them, in their own order, the job may need more"
                 )
+        if self._was_stopped and self.progress.later_trainings > 0:
+            RECORD.assume(
+                "Trainings that the script begins later, each with an optimizer of its own, need "
+                f"no more than the first {self.progress.later_trainings + 1:,}"
+            )
         training = [place for place in self._places.values() if not place.is_evaluation]
         RECORD.report.coverage = CoverageReport(
             covered=self._covered(),

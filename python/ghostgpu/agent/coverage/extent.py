@@ -38,10 +38,14 @@ class Extent:
     later_passes: int
     """Further passes that are started when nothing new comes any more: a later epoch may have
     larger images or train layers that were frozen."""
+    later_share: float
+    """Share of the budget, in CPU time, for still more of them, and for more steps of a script that
+    iterates no loader: what comes after many short epochs (the next fold, a second model, the best
+    checkpoint loaded again) may need most."""
 
     def without_later_passes(self) -> Extent:
         """This extent for a training whose later epochs are known to show nothing new."""
-        return replace(self, leisure_share=0.0, later_passes=0)
+        return replace(self, leisure_share=0.0, later_passes=0, later_share=0.0)
 
 
 THOROUGH = Extent(
@@ -59,6 +63,7 @@ THOROUGH = Extent(
     quiet_steps_without_passes=8,
     leisure_share=1 / 20,
     later_passes=10,
+    later_share=1 / 12,
 )
 
 BRIEF = Extent(
@@ -74,5 +79,6 @@ BRIEF = Extent(
     quiet_steps_without_passes=2,
     leisure_share=0.0,
     later_passes=0,
+    later_share=0.0,
 )
 """For a training whose brief rehearsal is known to give the same figures as a thorough one."""

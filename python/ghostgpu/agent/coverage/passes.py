@@ -111,7 +111,7 @@ class ShortenedPass:
         self._coverage.progress.begin()
         # After a failure with shortened passes, passes are whole, even if nothing new comes.
         may_end = self._coverage.shortens and not self._coverage.in_lockstep()
-        if may_end and self._coverage.progress.is_in_a_hurry and self.handed_on > 0:
+        if may_end and self._coverage.progress.is_in_a_hurry and self._has_enough_for_a_step():
             self._end(is_complete=False)
             raise StopIteration
         while True:
@@ -120,6 +120,11 @@ class ShortenedPass:
             if not self._is_cut or self._is_wanted(index, shape):
                 return self._hand_on(batch, index, shape)
             self.place.skipped += 1
+
+    def _has_enough_for_a_step(self) -> bool:
+        # Without a step, nobody would ask whether the script can be ended.
+        is_training = not self.place.is_evaluation
+        return self.handed_on >= (self._coverage.batches_per_step if is_training else 1)
 
     def _draw(self) -> tuple[Any, int]:
         is_scanning = self._is_cut and self._jumped_at is None and not self._is_needed_anyway()
@@ -237,7 +242,7 @@ class ShortenedPass:
         if left is None:
             return self._pace.seconds < seconds
         if self._varies not in self._is_worth_its_time:
-            pace = self._pace.mean if self._varies else self._pace.fastest
+            pace = self._pace.mean if self._varies else self._pace.usual
             self._is_worth_its_time[self._varies] = pace * left < seconds
         return self._is_worth_its_time[self._varies]
 
@@ -285,8 +290,8 @@ class _Pace:
         self._began = 0.0
         self._latest = 0.0
         self._batches = 0
-        self.fastest = float("inf")
-        """The first batches are slower: they load kernels and ask cuDNN for workspaces."""
+        self._slowest = 0.0
+        """The slowest batch so far."""
 
     def note_batch(self) -> None:
         now = time.process_time()
@@ -294,7 +299,7 @@ class _Pace:
             # Not earlier: a fork made when the pass began has its own CPU clock.
             self._began = now
         else:
-            self.fastest = min(self.fastest, now - self._latest)
+            self._slowest = max(self._slowest, now - self._latest)
         self._latest = now
         self._batches += 1
 
@@ -307,6 +312,16 @@ class _Pace:
     def mean(self) -> float:
         return self.seconds / max(self._batches, 1)
 
+    @property
+    def usual(self) -> float:
+        """The mean without the slowest batch, which loads kernels and asks cuDNN for workspaces.
+
+        No single batch can stand for it: frameworks draw the next one, or those of a step, ahead.
+        """
+        if self._batches < 2:
+            return self.mean
+        return (self.seconds - self._slowest) / (self._batches - 1)
+
 
 class Place:
     """A line of the script at which passes over a loader begin."""
@@ -318,6 +333,8 @@ class Place:
         self.line, self.is_evaluation = key
         self.sizes = BatchSizes()
         self.last_shape: Shape | None = None
+        self.longest = 0
+        """Batches of the longest pass."""
         self.skipped = 0
         self.was_ended_early = False
         self.scan_seconds = 0.0

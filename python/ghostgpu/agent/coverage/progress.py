@@ -47,6 +47,7 @@ class Progress:
         self._began_at: float | None = None
         self._hurries_since: float | None = None
         self._passes_when_settled = 0
+        self._processor_when_settled = 0.0
         self.steps = 0
         self._quiet_since_step = 0
         self._peaks: tuple[int, ...] = ()
@@ -56,6 +57,10 @@ class Progress:
         self.training_passes = 0
         """Passes over training data that have ended."""
         self.has_training_loader = False
+        self._passes_at_optimizer = 0
+        self.later_trainings = 0
+        """Optimizers made after a pass over training data that an earlier one had: the next fold,
+        the next point of a grid, layers that are trained from now on."""
 
     def begin(self) -> None:
         """Start the budget's clock, with the first batch or the first step."""
@@ -95,6 +100,12 @@ class Progress:
         self.training_passes += 1
         if self.training_passes <= self.extent.passes:
             self.note_new(f"the end of pass {self.training_passes}")
+
+    def note_optimizer(self) -> None:
+        """The script has made an optimizer."""
+        if self.training_passes > self._passes_at_optimizer:
+            self._passes_at_optimizer = self.training_passes
+            self.later_trainings += 1
 
     def note_step(self, step: int, peaks: tuple[int, ...], allocated_bytes: int = 0) -> None:
         """An optimizer step has ended, with these peaks since the start.
@@ -149,12 +160,23 @@ class Progress:
         if self._hurries_since is None:
             self._hurries_since = self._clock()
             self._passes_when_settled = self.training_passes
+            self._processor_when_settled = self._processor_clock()
         if self._clock() - self._hurries_since >= HURRY_SHARE * self.budget_seconds:
+            return True
+        if self._has_time_for_later_passes:
+            return False
+        return not is_evaluation_ahead()
+
+    @property
+    def _has_time_for_later_passes(self) -> bool:
+        # Where one training follows another, only going on shows how large the next one is.
+        if self.later_trainings > 0 and self.extent.later_passes > 0:
             return True
         later = self.training_passes - self._passes_when_settled
         if self.has_training_loader and later < self.extent.later_passes:
-            return False
-        return not is_evaluation_ahead()
+            return True
+        spent = self._processor_clock() - self._processor_when_settled
+        return spent < self.extent.later_share * self.budget_seconds
 
     @property
     def later_passes_are_alike(self) -> bool:

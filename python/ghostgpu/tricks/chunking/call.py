@@ -19,6 +19,7 @@ from ..accumulation_weights import Reduction
 from ..refusal import Refused
 from ..surviving_oom_errors import first_line, is_out_of_memory, out_of_memory_error, release
 from .at_once import have_gradients, is_in_float16, scaled
+from .attributes import PlainAttributes, attributes_set
 from .batch import ALTERNATIVE, Batch, bounds
 from .findings import Findings, Model
 from .nested import Nested, flatten
@@ -59,6 +60,7 @@ class Call:
         self._modes: Optional[ModuleModes] = None
         self._versions: list[int] = []
         self._buffers: dict[str, torch.Tensor] = {}
+        self._attributes_before: Optional[PlainAttributes] = None
         self._random: list[RandomState] = []
         self._draws = False
         self._bounds: list[tuple[int, int]] = []
@@ -87,12 +89,14 @@ class Call:
         self._tries_again = True
         while True:
             buffers = Buffers(self.model.module, self.model.moving)
+            attributes = self._attributes()
             trouble: Optional[str] = None
             try:
-                return self._run(leaves, buffers, is_training)
+                return self._run(leaves, buffers, attributes, is_training)
             except Refused:
                 # The model may be called as it is instead, which must draw the same numbers.
                 buffers.restore()
+                attributes.restore()
                 start.restore()
                 raise
             except RuntimeError as error:
@@ -102,10 +106,20 @@ class Call:
             # Out here nothing holds the frames of the failed attempt any more.
             self._graph = self._outputs = None
             buffers.restore()
+            attributes.restore()
             start.restore()
             self._grow("forward", trouble)
 
-    def _run(self, leaves: list[Any], buffers: Buffers, is_training: bool) -> list[torch.Tensor]:
+    def _attributes(self) -> PlainAttributes:
+        return PlainAttributes(self.model.module, self._findings.attributes)
+
+    def _run(
+        self,
+        leaves: list[Any],
+        buffers: Buffers,
+        attributes: PlainAttributes,
+        is_training: bool,
+    ) -> list[torch.Tensor]:
         model = self.model
         self._bounds = bounds(self.batch.samples, self.chunks)
         self._random = []
@@ -118,6 +132,7 @@ class Call:
                 self._random.append(RandomState.now(model.cards))
                 if self._random[1:]:
                     buffers.restore()
+                    attributes.restore()
                 chunk = self.batch.chunk(leaves, begin, end)
                 is_last = end == self.batch.samples
                 may_keep = is_training and is_last and not at_once
@@ -125,7 +140,7 @@ class Call:
                 if at_once:
                     value = self._run_at_once(chunk, end - begin, total)
                 elif keeps_graph:
-                    value = self._run_with_graph(chunk)
+                    value = self._run_and_keep_graph(chunk)
                 else:
                     value = self._run_without_graph(chunk, is_training)
                 self._require_same_buffers(buffers)
@@ -137,6 +152,7 @@ class Call:
         self._versions = before
         self._draws = not self._random[0].equals(RandomState.now(model.cards))
         self._buffers = buffers.before_moving()
+        self._attributes_before = attributes
         model.moving = (model.moving or set()) | set(self._buffers)
         self._outputs = outputs
         if self._autocast.is_on:
@@ -185,7 +201,7 @@ class Call:
 
     def _run_at_once(self, chunk: list[Any], samples: int, total: Any) -> Any:
         with torch.enable_grad():
-            value = self._watched(chunk)
+            value = self._with_graph(chunk)
         path = self._findings.only_loss or ""
         weighting = self._findings.weightings[path]
         results = flatten(value, "output")
@@ -215,27 +231,19 @@ class Call:
         gradients = sum(each.numel() * each.element_size() for each in self.parameters)
         return copies * outputs.bytes_of_rows <= gradients
 
-    def _run_with_graph(self, chunk: list[Any]) -> Any:
+    def _run_and_keep_graph(self, chunk: list[Any]) -> Any:
         if self._autocast.is_on:
             torch.clear_autocast_cache()  # the stand-ins are cast anew
         self.model.stand_ins.of(self.parameters)
         inputs = self._with_gradients(chunk)
         with torch.enable_grad(), self.model.stand_ins.in_place(self.parameters):
-            value = self._watched(inputs)
+            value = self._with_graph(inputs)
         self._graph = _Graph(flatten(value, "output"), inputs)
         return value
 
-    def _watched(self, inputs: list[Any]) -> Any:
-        """Call the model with a graph; refuses what would escape from it."""
+    def _with_graph(self, inputs: list[Any]) -> Any:
         arguments, options = self._form.with_leaves(inputs)
-        watched = self.model.watch_attributes()
-        value = self._make(*arguments, **options)
-        left = watched.left_with_a_graph() if watched is not None else None
-        if left is not None:
-            raise self._refused(
-                f"its forward pass leaves {left} behind, which the script may use in its loss"
-            )
-        return value
+        return self._make(*arguments, **options)
 
     def drop_graph(self) -> None:
         """Let the kept graph go: backward repeats that chunk like the others."""
@@ -340,7 +348,7 @@ class Call:
             stack.enter_context(model.stand_ins.in_place(self.parameters))
             # The last one first, whose graph may be there.
             for index, (begin, end) in reversed(list(enumerate(pieces))):
-                with buffers_set(model.module, self._buffers):
+                with self._state_before():
                     if kept is None:
                         chunk = self.batch.chunk(leaves, begin, end)
                         inputs = self._with_gradients(chunk, shared)
@@ -363,10 +371,17 @@ class Call:
                 del graph
         return inner, taken_gradients(stand_ins)
 
+    @contextlib.contextmanager
+    def _state_before(self) -> Iterator[None]:
+        """Buffers and attributes as they were before the first pass."""
+        module = self.model.module
+        with buffers_set(module, self._buffers), attributes_set(module, self._attributes_before):
+            yield
+
     def _repeat(self, inputs: list[Any], offloads: bool) -> _Graph:
         keeping: Any = torch.autograd.graph.save_on_cpu() if offloads else contextlib.nullcontext()
         with torch.enable_grad(), self._autocast.restored(), keeping:
-            value = self._watched(inputs)
+            value = self._with_graph(inputs)
         return _Graph(flatten(value, "output"), inputs)
 
     def _differentiate(

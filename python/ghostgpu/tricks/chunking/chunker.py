@@ -10,13 +10,19 @@ from typing import Any, Callable, ContextManager, Optional
 import torch
 from torch import nn
 
-from ..refusal import Refused
+from ..refusal import LeftTraces, Refused
 from ..surviving_oom_errors import is_out_of_memory, release
 from .at_once import AtOnce
-from .batch import ALTERNATIVE, Batch, find_batch, require_openable, same_reading
+from .batch import (
+    ALTERNATIVE,
+    Batch,
+    find_batch,
+    require_openable,
+    same_reading,
+)
 from .call import Call, ChunkedFunction
 from .examination import examine, require_independent_samples
-from .findings import Findings, Model
+from .findings import Findings, Model, telling_first
 from .nested import Nested, flatten_arguments
 
 _THRASHING_STEPS = 2
@@ -95,7 +101,8 @@ class Chunker:
             # What a model is trained for is refused; small helpers beside it, evaluation, and what
             # need not be cut unless memory runs out, run as they are, with the same results.
             is_asked_for = is_training and self.chunks > 1
-            if is_asked_for and size * 10 > self._largest:
+            is_undone = not isinstance(refused, LeftTraces)
+            if not is_undone or (is_asked_for and size * 10 > self._largest):
                 raise
             self.left_alone[type(module).__name__] = refused.reason
             return make(*arguments, **options)
@@ -175,6 +182,12 @@ class Chunker:
             chunks = model.chunks = agreed(chunks, group)
         if batch.samples < 2 or (chunks == 1 and not self.survives):
             return model, None
+        if torch._C._are_functorch_transforms_active():
+            raise Refused(
+                f"{model.name} cannot be run in chunks: it is called inside a function that "
+                "torch.func transforms.",
+                "leave chunking out for this model",
+            )
         require_independent_samples(module)
         findings, batch = self._findings(model, make, nested, batch, max(2, chunks), is_training)
         chunks = min(chunks, batch.samples)
@@ -200,13 +213,20 @@ class Chunker:
         chunks: int,
         is_training: bool,
     ) -> tuple[Findings, Batch]:
-        form = (nested.paths, model.module.training, is_training)
+        # What has a gradient depends on what is frozen, and on which arguments have one.
+        wanted = tuple(nested.leaves[at].requires_grad for at in nested.tensors())
+        trained = bytes(each.requires_grad for each in model.module.parameters())
+        form = (nested.paths, model.module.training, is_training, wanted, trained)
         known = model.findings.get(form)
+        in_doubt: Optional[Findings] = None
         if known is not None:
             again = same_reading(nested, known.cut)
             if again is not None:
-                return known, again
-        found = examine(model, make, nested, batch, chunks, is_training)
+                if not known.is_in_doubt(nested, again.samples):
+                    return known, again
+                in_doubt, batch = known, again
+                nested = telling_first(nested, batch, known)
+        found = examine(model, make, nested, batch, chunks, is_training, in_doubt)
         model.findings[form] = found
         again = same_reading(nested, found.cut)
         assert again is not None

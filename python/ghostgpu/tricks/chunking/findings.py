@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable, ContextManager, Optional
 
 import torch
 from torch import nn
 
 from .at_once import AtOnce
+from .batch import Batch
 from .losses import Weighting
+from .nested import Nested
 from .parameters import StandIns
 
 
@@ -26,12 +28,50 @@ class Findings:
     """What each output that is one number is the mean of."""
     without_gradient: frozenset[str]
     """Outputs that no gradient flows through, though they are floating-point."""
+    rivals: dict[str, tuple[Weighting, ...]] = field(default_factory=dict)
+    """What a loss may be the mean of as well, as far as the samples that were tried tell."""
+    attributes: frozenset[str] = frozenset()
+    """Plain attributes that each pass sets, whatever the samples are."""
 
     @property
     def only_loss(self) -> Optional[str]:
         """The path of the loss that the model computes itself; None if there are several."""
         losses = [path for path in self.weightings if path not in self.without_gradient]
         return losses[0] if len(losses) == 1 else None
+
+    def is_in_doubt(self, arguments: Nested, samples: int) -> bool:
+        """Whether it matters for a batch which of several readings of a loss is right."""
+        for path, rivals in self.rivals.items():
+            chosen = self.weightings[path]
+            counts = chosen.counts(arguments, list(arguments.leaves), samples)
+            for rival in rivals:
+                if "sum" in (chosen.kind, rival.kind) and chosen.kind != rival.kind:
+                    return True
+                others = rival.counts(arguments, list(arguments.leaves), samples)
+                # As shares of the whole; where nothing counts there is no loss.
+                if not torch.allclose(counts * others.sum(), others * counts.sum()):
+                    return True
+        return False
+
+
+def telling_first(arguments: Nested, batch: Batch, findings: Findings) -> Nested:
+    """The same batch in an order in which its first samples tell what a loss is the mean of."""
+    leaves = list(arguments.leaves)
+    readings = [
+        each
+        for path, rivals in findings.rivals.items()
+        for each in (findings.weightings[path], *rivals)
+    ]
+    counts = [each.counts(arguments, leaves, batch.samples) for each in readings]
+    shares = torch.stack([each / each.mean().clamp(min=1e-9) for each in counts])
+    # Samples that differ most, and among them first those that count least.
+    spread = (shares.amax(0) - shares.amin(0)).argsort(descending=True)
+    few = spread[: min(4, batch.samples)]
+    order = torch.cat([few[shares.amin(0)[few].argsort()], spread[len(few) :]])
+    for at in batch.cut:
+        leaf = leaves[at]
+        leaves[at] = leaf.index_select(0, order.to(leaf.device))
+    return Nested(arguments.paths, tuple(leaves), arguments._build)
 
 
 class Model:
@@ -68,7 +108,6 @@ class Model:
         """Put around backward passes that are not the script's."""
         self.graph_later: Callable[[], ContextManager[None]] = contextlib.nullcontext
         """Put around forward passes that are repeated with a graph."""
-        self._has_watched = False
 
     @property
     def module(self) -> nn.Module:
@@ -82,13 +121,6 @@ class Model:
         self.chunks = max(self.chunks, min(samples, 2 * tried))
         self._growth.append(f"{self.name} runs in {self.chunks} chunks: {where}: {trouble}")
         return min(samples, 2 * tried)
-
-    def watch_attributes(self) -> Optional[Attributes]:
-        """At the first repetition: what attributes are tensors before it."""
-        if self._has_watched:
-            return None
-        self._has_watched = True
-        return Attributes(self.module)
 
 
 class Attributes:

@@ -9,6 +9,7 @@ import torch
 
 from ..refusal import Refused
 from .batch import ALTERNATIVE
+from .comparison import differs
 from .losses import Weighting, combined
 from .nested import Nested, flatten, holds_tensors, is_plain
 
@@ -49,7 +50,9 @@ class Outputs:
             )
         for path, leaf, first in zip(nested.paths, nested.leaves, self._first.leaves):
             is_tensor = isinstance(leaf, torch.Tensor)
-            if is_tensor != isinstance(first, torch.Tensor) or (not is_tensor and leaf != first):
+            if is_tensor != isinstance(first, torch.Tensor) or (
+                not is_tensor and differs(leaf, first)
+            ):
                 raise self._refused(f"{path} is {first} for a chunk and {leaf} for another")
         for at in nested.tensors():
             tensor = nested.leaves[at].detach()

@@ -95,6 +95,21 @@ def versions(parameters: list[nn.Parameter]) -> list[int]:
     return [0 if each.is_inference() else each._version for each in parameters]
 
 
+def contents(parameters: list[nn.Parameter], reads: bool) -> list[str]:
+    """Changes when one of these is written to through its `data`, which `versions` do not see.
+
+    `reads`: whether there are values; a rehearsal only takes the memory.
+    """
+    sums: dict[torch.device, torch.Tensor] = {}
+    for at, each in enumerate(parameters):
+        if each.is_floating_point() and each.numel():
+            # One number for all: so many small ones would take memory that nobody else needs.
+            norm = torch.linalg.vector_norm(each.detach()).to(torch.float64)
+            before = sums.get(each.device)
+            sums[each.device] = norm if before is None else before.add_(norm, alpha=1 + at % 7)
+    return [float(each).hex() for each in sums.values() if reads]
+
+
 def taken_gradients(stand_ins: list[nn.Parameter]) -> list[torch.Tensor | None]:
     """The sums, which the stand-ins then no longer hold."""
     taken = [each.grad for each in stand_ins]

@@ -166,6 +166,24 @@ class Buffers:
             None,
         )
 
+    def written_unseen(self, reads: bool) -> str | None:
+        """A buffer that was changed through its `data`, which its version does not tell.
+
+        `reads`: whether there are values; a rehearsal only takes the memory.
+        """
+        for module, name, path in self._places:
+            before, copied = self._before[path], self._copies.get(path)
+            is_replaced = module._buffers.get(name) is not before
+            if copied is None or is_replaced or _version(before) != self._versions[path]:
+                continue
+            changed = (before.detach() != copied).any()
+            is_number = not before.is_floating_point() or copied.isfinite().all()
+            if reads and bool(changed) and bool(is_number):
+                with torch.no_grad():
+                    before.copy_(copied)
+                return path
+        return None
+
     def note(self, compares: bool) -> str | None:
         """Remember what a chunk left; names a buffer that another chunk left otherwise."""
         left = {
