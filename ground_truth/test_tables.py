@@ -40,7 +40,7 @@ def on_the_virtual_card(folder: Path, script: str, *arguments: str) -> Table:
     pytest.importorskip("torch")
     table = folder / "table.tsv"
     command = [program, "run", "--gpu", "h200", "--steps", "0", "--no-retry", "--"]
-    command += [program, "record", "--out", str(table), "--", sys.executable]
+    command += [program, "calibrate", "--out", str(table), "--", sys.executable]
     command += [str(HERE / "tables" / script), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert table.exists(), done.stderr

@@ -43,6 +43,8 @@ READS = [
     ("(x == 1).sum().item(), (x.argsort(1) == 3).sum().item()", "(32, 32)", "(0, 0)"),
     ("(x != x + 1).sum().item(), (x < 0).sum().item()", "(32, 32)", "(0, 0)"),
     ("torch.unique(x.argmax(1), return_counts=True)[1].tolist()", f"{[1] * 8}", f"{[1] * 8}"),
+    ("(x > 0).unique(return_counts=True)[1].tolist()", "[16, 16]", "[16, 16]"),
+    ("len(x.mul(255).byte().repeat(9, 1).unique()), len((x > 0).unique())", "(256, 2)", "(256, 2)"),
     ("sum(torch.unique(x, dim=0, return_counts=True)[1].tolist())", "8", "8"),
     ("x.softmax(1)[0].tolist()", "[0.25, 0.25, 0.25, 0.25]", "[0.0, 0.0, 0.0, 0.0]"),
     ("1 / (x.max() - x.min()).item()", "4.0", "ZeroDivisionError"),

@@ -84,7 +84,7 @@ def test_what_varying_batches_need_is_true_of_the_whole_training(
 def test_what_a_job_took_is_not_called_its_need(rehearse_reference: Rehearse) -> None:
     done = rehearse_reference(SIZES, "--no-retry").expect(0)
     assert done["needed_device_bytes"] is None
-    assert done["needed_unknown_because"] == "it was not looked for (--no-retry)"
+    assert done["needed_unknown_because"] == "it was not searched for (--no-retry)"
     assert done["comfortable_device_bytes"] == done["peak_device_bytes"]
     assert done["headroom_bytes"] == done["gpu"]["total_bytes"] - done["peak_device_bytes"]
     assert done.stdout.startswith("fits           took ")

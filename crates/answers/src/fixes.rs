@@ -69,7 +69,9 @@ impl Answer {
                 "correct line {line} ({rule}) alone: with all fixes it does not pass ({because})"
             ),
             Some(_) => format!("`ghostgpu lint {}`", self.applies),
-            None => format!("nothing: with no fix was the whole training seen to fit ({because})"),
+            None => format!(
+                "nothing: with none of the fixes was the whole training seen to fit ({because})"
+            ),
         }
     }
 
@@ -416,12 +418,12 @@ mod tests {
             (
                 Verdict::NotKnown,
                 "evaluation was not reached",
-                "nothing: with no fix was the whole training seen to fit (evaluation was not reached)",
+                "nothing: with none of the fixes was the whole training seen to fit (evaluation was not reached)",
             ),
             (
                 Verdict::WillRunOut,
                 "full after 80 more steps",
-                "nothing: with no fix was the whole training seen to fit (full after 80 more steps)",
+                "nothing: with none of the fixes was the whole training seen to fit (full after 80 more steps)",
             ),
         ];
         for (verdict, reason, expected) in cases {

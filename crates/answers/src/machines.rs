@@ -29,7 +29,7 @@ fn answer_of<'a>(name: &str, recording: &'a Recording) -> Result<&'a Answer, Str
     let answer = recording.about.answer.as_ref();
     answer
         .filter(|answer| !answer.ranks.is_empty())
-        .ok_or_else(|| format!("`{name}` is not of a job with several ranks"))
+        .ok_or_else(|| format!("`{name}` does not record a job with several ranks"))
 }
 
 /// Whether another recording is of the same job, with other ranks.
@@ -42,7 +42,7 @@ fn check(first: &str, job: &Recording, name: &str, other: &Recording) -> Result<
     let (ours, theirs) = (size(job), size(other));
     if ours != theirs {
         return Err(format!(
-            "`{first}` is of a job with {ours} ranks, `{name}` of one with {theirs}"
+            "`{first}` records a job with {ours} ranks, `{name}` one with {theirs}"
         ));
     }
     if job.about.gpu != other.about.gpu {
@@ -190,9 +190,12 @@ mod tests {
             (other_card, "one job has cards of one kind"),
             (
                 larger,
-                "`run-0.ghost` is of a job with 4 ranks, `run-1.ghost` of one with 8",
+                "`run-0.ghost` records a job with 4 ranks, `run-1.ghost` one with 8",
             ),
-            (alone, "`run-1.ghost` is not of a job with several ranks"),
+            (
+                alone,
+                "`run-1.ghost` does not record a job with several ranks",
+            ),
         ] {
             let refused = put_together(vec![machine([0, 1], Verdict::Fits, 1), second]);
             let said = refused.expect_err("they do not belong together");

@@ -4,6 +4,7 @@
 //! `nvidia-smi` it describes the virtual cards to the rehearsed script.
 
 mod commands;
+mod exports;
 mod failure;
 mod output;
 mod progress;

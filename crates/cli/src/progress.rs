@@ -6,6 +6,7 @@
 use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use crate::terminal::{Stream, detail};
@@ -125,6 +126,23 @@ impl Progress {
     }
 }
 
+/// Shows how long work takes that has nothing to count.
+pub fn during<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
+    std::thread::scope(|scope| {
+        let (working, ended) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            let (progress, began) = (Progress::new(what, 0), Instant::now());
+            while ended.recv_timeout(RENEWED_EVERY) == Err(RecvTimeoutError::Timeout) {
+                let whole = Duration::from_secs(began.elapsed().as_secs());
+                progress.show(|| format!("{what}, {}", seconds(whole)));
+            }
+        });
+        let result = work();
+        drop(working);
+        result
+    })
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Ok(line) = self.line.get_mut() {
@@ -228,7 +246,7 @@ fn in_words(purpose: &Purpose) -> String {
             }
         },
         Purpose::Confirmation { batch } => {
-            format!("confirming a batch of {batch} by a run of its own")
+            format!("confirming a batch of {batch} with a whole run")
         }
         Purpose::Candidate(what) => format!("rehearsing {what}"),
         Purpose::Fix { name, number, of } => format!("rehearsal {number} of {of}: {name}"),

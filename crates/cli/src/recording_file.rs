@@ -8,6 +8,7 @@ use ghostgpu_recording::Recording;
 use ghostgpu_recording::file::{FileError, Limits, is_recording, read};
 
 use crate::failure::Failure;
+use crate::progress;
 use crate::snapshot_file;
 
 /// Opens a recording of a rehearsal, or a memory snapshot as one; any other file is refused with one sentence.
@@ -38,7 +39,10 @@ pub fn open(path: &Path) -> Result<Recording, Failure> {
         })?;
         return Ok(snapshot_file::recording_of(&mut snapshot, path));
     }
-    read(first.as_slice().chain(file), Limits::default()).map_err(|error| cannot_open(&error))
+    let recording = progress::during("reading the recording", || {
+        read(first.as_slice().chain(file), Limits::default())
+    });
+    recording.map_err(|error| cannot_open(&error))
 }
 
 #[cfg(test)]

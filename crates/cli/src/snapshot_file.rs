@@ -7,10 +7,12 @@ use ghostgpu_recording::Recording;
 use ghostgpu_snapshot::{OpenError, Snapshot};
 
 use crate::failure::Failure;
+use crate::progress;
 
 /// Opens a snapshot; any other file is refused with one sentence.
 pub fn open(path: &Path) -> Result<Snapshot, Failure> {
-    ghostgpu_snapshot::open(path).map_err(|error| cannot_open(&error))
+    let opened = progress::during("reading the snapshot", || ghostgpu_snapshot::open(path));
+    opened.map_err(|error| cannot_open(&error))
 }
 
 fn cannot_open(error: &OpenError) -> Failure {
@@ -25,7 +27,9 @@ fn cannot_open(error: &OpenError) -> Failure {
 
 /// A snapshot as a recording, which takes the snapshot's events.
 pub fn recording_of(snapshot: &mut Snapshot, path: &Path) -> Recording {
-    let mut recording = ghostgpu_attribution::recording_of_snapshot(snapshot);
+    let mut recording = progress::during("reading the events", || {
+        ghostgpu_attribution::recording_of_snapshot(snapshot)
+    });
     let name = path.file_name().unwrap_or(path.as_os_str());
     recording.about.command = vec![name.to_string_lossy().into_owned()];
     recording

@@ -139,6 +139,33 @@ fn the_command_line_stays_small() {
     assert!(lines < MOST_LINES, "{lines} lines without tests");
 }
 
+/// Documents for programs have a versioned name, and a page of the book describes each.
+#[test]
+fn every_schema_is_described_in_the_book() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let pages = std::fs::read_dir(docs).expect("the book").flatten();
+    let book: String = pages
+        .filter_map(|page| std::fs::read_to_string(page.path()).ok())
+        .collect();
+    let mut found = 0;
+    for folder in ["answers/src", "cli/src", "lint/src", "report/src"] {
+        for (path, text) in sources(folder) {
+            for part in text.split("\"ghostgpu.").skip(1) {
+                let name = part.split('"').next().unwrap_or_default();
+                let is_schema = name.split_once('/').is_some_and(|(_, version)| {
+                    !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit())
+                });
+                if is_schema {
+                    found += 1;
+                    let schema = format!("`ghostgpu.{name}`");
+                    assert!(book.contains(&schema), "{}: {schema}", path.display());
+                }
+            }
+        }
+    }
+    assert!(found > 15, "{found}");
+}
+
 #[test]
 fn an_interrupt_is_told_in_one_place() {
     for (path, text) in sources("cli/src") {

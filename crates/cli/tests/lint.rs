@@ -274,10 +274,24 @@ fn rules_are_listed_and_explained() {
     let outcome = lint(&world, &["--rules"]);
     outcome.assert_code(0);
     assert!(
-        outcome.stdout.contains("\nsummed-loss"),
+        outcome.stdout.contains("\n  summed-loss"),
         "{}",
         outcome.stdout
     );
+    assert!(
+        outcome
+            .stdout
+            .lines()
+            .all(|line| line.chars().count() <= 80),
+        "{}",
+        outcome.stdout
+    );
+    for format in [&["--json"][..], &["--format", "json"]] {
+        let outcome = lint(&world, &[&["--rules"], format].concat());
+        outcome.assert_code(0);
+        let document: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+        assert_eq!(document["schema"], "ghostgpu.lint-rules/1");
+    }
     let outcome = lint(&world, &["--explain", "summed-loss"]);
     outcome.assert_code(0);
     assert!(

@@ -118,6 +118,12 @@ impl<'a> CardLedger<'a> {
         self.end
     }
 
+    /// How much of the most that was reserved was never in use at one time.
+    pub fn never_used_bytes(&self) -> u64 {
+        let reserved = self.peak_reserved.reserved_bytes;
+        reserved.saturating_sub(self.peak.allocated_bytes)
+    }
+
     /// The steps in their order, each with its peaks.
     pub fn steps(&self) -> &[StepSummary] {
         &self.steps

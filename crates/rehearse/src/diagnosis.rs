@@ -255,7 +255,7 @@ fn answers_without_a_device(version: &str) -> bool {
 fn check_symbols(survey: &SymbolSurvey) -> Check {
     let total = survey.total();
     let finding = format!(
-        "torch imports {} CUDA functions: {} simulated, {} harmless, {} refused, {} unknown to us",
+        "torch imports {} CUDA functions: {} simulated, {} harmless, {} refused, {} not listed",
         total.simulated + total.harmless + total.refused + total.unlisted,
         total.simulated,
         total.harmless,

@@ -135,7 +135,7 @@ impl<'a> Grid<'a> {
 
     /// The points that are known now, and the number of those that are not.
     pub fn into_points(self) -> (Vec<Point>, usize) {
-        let not_tried = self.point_count() - self.known_count();
+        let not_rehearsed = self.point_count() - self.known_count();
         let points = self.lines.into_iter().flat_map(|line| {
             let values = line.values;
             let found = line.cards.into_iter().filter_map(|(_, found)| found);
@@ -145,7 +145,7 @@ impl<'a> Grid<'a> {
                 known_before: found.known_before,
             })
         });
-        (points.collect(), not_tried)
+        (points.collect(), not_rehearsed)
     }
 }
 
@@ -174,7 +174,7 @@ fn command_line(program: &Path, options: &[String], line: &Line) -> Vec<OsString
 fn note_found(line: &mut Line, done: &Done, known: &Known) {
     let document: Option<CardsDocument> = serde_json::from_str(&done.stdout).ok();
     let said = document.map(|document| document.cards).unwrap_or_default();
-    // A script that fails on its first card was not tried on others.
+    // A script that fails on its first card was not rehearsed on others.
     let failure = said.iter().find(|card| !is_answer(card.verdict)).cloned();
     let failure = failure.unwrap_or_else(|| OnCard {
         reason: Some(reason_in(&done.stderr, done.code)),
@@ -271,8 +271,8 @@ mod tests {
             format!("{shared} H200 --steps 2 -- train.py --batch 8")
         );
         assert_eq!((grid.known_count(), grid.missing_lines()), (1, 2));
-        let (points, not_tried) = grid.into_points();
-        assert_eq!((points.len(), not_tried), (1, 3));
+        let (points, not_rehearsed) = grid.into_points();
+        assert_eq!((points.len(), not_rehearsed), (1, 3));
     }
 
     #[test]
@@ -282,8 +282,8 @@ mod tests {
         note_found(&mut grid.lines[0], &done(1, &said, ""), &grid.known);
         let stderr = "Traceback\nghostgpu: no torch in this python\n";
         note_found(&mut grid.lines[1], &done(2, "", stderr), &grid.known);
-        let (points, not_tried) = grid.into_points();
-        assert_eq!((points.len(), not_tried), (4, 0));
+        let (points, not_rehearsed) = grid.into_points();
+        assert_eq!((points.len(), not_rehearsed), (4, 0));
         assert!(points.iter().all(|point| !is_answer(point.card.verdict)));
         let names: Vec<&str> = points
             .iter()

@@ -133,7 +133,7 @@ def _start(torch: Any) -> None:
     install("training data", "how many samples there are is not known", data.install)
     sizes = None
     if current.size_point is not None:
-        unknown = "other sizes than the script's own were not tried"
+        unknown = "other sizes than the script's own were not rehearsed"
         sizes = install(
             *("sizes", unknown, _install_size_points),
             *(torch, current.size_point, ending, counter),

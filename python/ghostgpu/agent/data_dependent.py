@@ -145,7 +145,13 @@ class ShapeAssumptions:
     def _unique(self, original: Any, tensor: Any, *arguments: Any, **options: Any) -> Any:
         values = self._known.of(tensor)
         count = self._count_unique(tensor, None if values is None else values.unique())
-        with self._readbacks.answering(count):
+        if tensor.dtype is self._torch.bool:
+            # This kernel counts what is true, and copies that `int` itself.
+            count = (tensor.numel() if count == 1 else 1) if values is None else int(values.sum())
+            answering = self._readbacks.answering_copy(count, INT32_BYTES)
+        else:
+            answering = self._readbacks.answering(count)
+        with answering:
             results = original(tensor, *arguments, **options)
         if values is None:
             self._spread_counts(results, tensor.numel())
@@ -154,13 +160,19 @@ class ShapeAssumptions:
     def _spread_counts(self, results: Any, total: int) -> None:
         """Let the counts of what is unique add up to all elements, if they were asked for."""
         for counts in results[2:]:
-            self._spread_evenly(counts, total)
+            if counts is not None:
+                self._spread_evenly(counts, total)
 
     def _count_unique(self, tensor: Any, values: Any) -> int:
         if values is not None:
             return int(values.numel())
-        self._assume_unique(tensor, tensor.numel(), "elements")
-        return self._plausible.selected(tensor.numel())
+        count = min(tensor.numel(), 2 ** self._bits(tensor.dtype))
+        self._assume_unique(tensor, count, "elements")
+        return self._plausible.selected(count)
+
+    def _bits(self, dtype: Any) -> int:
+        """How many bits of an element differ: there are no more values than these allow."""
+        return 1 if dtype is self._torch.bool else int(8 * dtype.itemsize)
 
     def _unique_consecutive(
         self,
@@ -270,9 +282,8 @@ class ShapeAssumptions:
 
     def _assume_unique(self, tensor: Any, count: int, what: str) -> None:
         if count:
-            self._assume(
-                f"all {count} {what} are different in unique(): {_shape(tensor)}, the largest case"
-            )
+            who = f"all {count} {what}" if count == tensor.numel() else f"{count} of the {what}"
+            self._assume(f"{who} are different in unique(): {_shape(tensor)}, the largest case")
 
     @quietly
     def _assume(self, sentence: str) -> None:

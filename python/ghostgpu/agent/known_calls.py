@@ -196,7 +196,8 @@ class KnownCalls:
                     return
                 size_bytes = result.nbytes
             else:
-                size_bytes = max(each.nbytes for each in result)
+                # What was not asked for may be None.
+                size_bytes = max(each.nbytes for each in result if each is not None)
             if self._operators.leaves_unset(operator):
                 if operator.startswith(_EMPTY):
                     known.keep(result, None, is_unset=True)
@@ -257,7 +258,7 @@ class KnownCalls:
         if operator in _RESIZES:
             return self._resized(original)
         if is_uncounted(operator):
-            return self._lists_written(original)
+            return self._lists_written(original, operator)
         brings_back = operator == "copy_"
 
         def written(*arguments: Any, **options: Any) -> Any:
@@ -278,16 +279,21 @@ class KnownCalls:
 
         return written
 
-    def _lists_written(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _lists_written(self, original: Callable[..., Any], operator: str) -> Callable[..., Any]:
         """A function that writes to lists of tensors behind the back of their versions."""
-        known = self._known
+        known, zero = self._known, self._torch.Tensor.zero_
 
         def lists_written(*arguments: Any, **options: Any) -> Any:
             result = original(*arguments, **options)
-            for listed in arguments:
-                if isinstance(listed, (list, tuple)):
-                    for tensor in listed:
-                        known.forget(tensor)
+            tensors = [it for listed in arguments if type(listed) in (list, tuple) for it in listed]
+            for tensor in tensors:
+                content = None
+                if operator == "_foreach_zero_" and known.attempt(known.has_entry, tensor):
+                    content = self._content_after(zero, "zero_", tensor, (tensor,), {})
+                if content is None:
+                    known.forget(tensor)
+                else:
+                    known.attempt(known.keep, tensor, content)
             return result
 
         return lists_written

@@ -82,6 +82,11 @@ class KnownCopies:
 
     def _pass_on(self, tensor: Any, result: Any) -> None:
         known = self._known
+        if result.layout is self._torch.sparse_coo and tensor.layout is self._torch.sparse_coo:
+            # A graph's edges are mostly sent as one sparse tensor.
+            self._pass_on(tensor._indices(), result._indices())
+            self._pass_on(tensor._values(), result._values())
+            return
         if not known.can_hold(result) or known.has_entry(result):
             return
         # Parameters are not followed: most are never initialised, and all of them change.

@@ -161,7 +161,7 @@ def _call_of(frame: FrameType) -> object:
     return mark if isinstance(mark, _Call) else id(frame)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def loop_depends_on(file: str, line: int) -> tuple[bool, bool]:
     """Whether the end of the `while` loop around a line depends on that line, and whether that loop
     is inside another one of the same function."""

@@ -27,7 +27,7 @@ pub struct Cards {
     /// In the order of the catalogue, or of `--gpu`.
     pub cards: Vec<CardRow>,
     /// Cards that were not reached before the command was interrupted.
-    pub not_tried: Vec<String>,
+    pub not_rehearsed: Vec<String>,
     /// What others use of every card (`--reserve`).
     pub reserve_bytes: u64,
     pub torch: Option<String>,
@@ -77,7 +77,7 @@ impl Cards {
             smallest_that_fits: smallest(&rows, Verdict::Fits).map(|row| row.name.clone()),
             fits_on: rows.iter().filter(|row| row.fits == Some(true)).count(),
             cards: rows,
-            not_tried: names(&survey.open),
+            not_rehearsed: names(&survey.open),
             reserve_bytes: reserve,
             torch: question.torch.map(str::to_owned),
             rehearsals: survey.rehearsals,

@@ -5,7 +5,7 @@ use ghostgpu_plan::cards::FirstFailure;
 use super::*;
 use crate::style::{Detail, PLAIN, Style, assert_fits_one_screen};
 
-/// A job that needs this much, and has been tried on every card.
+/// A job that needs this much, and was rehearsed on every card.
 fn survey(needed_bytes: u64) -> Survey<'static> {
     let known = Catalogue::builtin().cards().iter().map(|card| {
         let cannot_run = card.capability.major < 7;

@@ -74,7 +74,7 @@ impl Cards {
             (0, _) | (_, None) => (
                 "unknown",
                 Colour::Unknown,
-                vec!["no card was tried".to_owned()],
+                vec!["no card was rehearsed".to_owned()],
             ),
             _ => {
                 let needs = self.cards.iter().filter_map(|row| row.needed_device_bytes);
@@ -144,10 +144,10 @@ impl Cards {
                 &format!("each card was rehearsed by itself: {because}"),
             );
         }
-        if !self.not_tried.is_empty() {
+        if !self.not_rehearsed.is_empty() {
             sheet.paragraph(
-                "not tried",
-                &counted(self.not_tried.len() as u64, "card", "cards"),
+                "not rehearsed",
+                &counted(self.not_rehearsed.len() as u64, "card", "cards"),
             );
         }
     }

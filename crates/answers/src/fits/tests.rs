@@ -369,7 +369,7 @@ fn what_a_job_took_is_not_called_its_need() {
     let fits = run(Ending::Exited(0), process());
     let need = Need::NotLookedFor {
         took: need_seen_in(&fits),
-        because: "it was not looked for (--no-retry)".to_owned(),
+        because: "it was not searched for (--no-retry)".to_owned(),
     };
     let answer = answer_on("3060", &fits, need);
     assert_eq!(answer.needed_device_bytes, None);
@@ -388,7 +388,7 @@ fn colour_marks_only_the_verdict_and_files_are_shown_from_here() {
         "3060",
         &run(Ending::Exited(1), failed),
         Need::Unknown {
-            because: "it was not looked for (--no-retry)".to_owned(),
+            because: "it was not searched for (--no-retry)".to_owned(),
         },
     );
     let style = Style {

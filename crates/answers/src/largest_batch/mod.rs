@@ -76,7 +76,7 @@ pub enum Limit {
     Asked,
 }
 
-/// One batch that was tried.
+/// One batch that was rehearsed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RehearsedBatch {
     pub batch: u64,
@@ -283,26 +283,26 @@ impl MaxBatch {
                 )
             }
             Limit::SameBatch => "the script does the same with every larger batch".to_owned(),
-            Limit::Asked => "nothing larger was tried (--at-most)".to_owned(),
+            Limit::Asked => "nothing larger was rehearsed (--at-most)".to_owned(),
         }
     }
 
     fn confirmed(&self, batch: u64) -> String {
         match self.confirmation {
             Confirmation::Equal => {
-                format!("by a run of its own with {batch}: the same figures to the byte")
+                format!("by a whole run with {batch}: the same figures to the byte")
             }
             Confirmation::FitsDifferently => format!(
-                "by a run of its own with {batch}, which fits, but has {} bytes on the card at most: \
+                "by a whole run with {batch}, which fits, but has {} bytes on the card at most: \
                  the script does not do the same every time",
                 grouped(self.answer.peak_device_bytes)
             ),
-            Confirmation::NotCompared => format!("by a run of its own with {batch}"),
+            Confirmation::NotCompared => format!("by a whole run with {batch}"),
             Confirmation::Contradicts => format!(
-                "not: a run of its own with {batch} does not fit, or fails; `--no-fork` searches with \
+                "not: a whole run with {batch} does not fit, or fails; `--no-fork` searches with \
                  whole runs"
             ),
-            Confirmation::FoundByRuns => "every batch was tried in a run of its own".to_owned(),
+            Confirmation::FoundByRuns => "every batch was rehearsed as a whole run".to_owned(),
         }
     }
 

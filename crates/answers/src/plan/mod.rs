@@ -57,7 +57,7 @@ pub struct PlanAnswer {
     /// Those that take much longer than one that fits.
     #[serde(default)]
     pub left_out_as_slower: usize,
-    /// Nothing that keeps the numbers fits, so combinations that change them were tried without being allowed.
+    /// Nothing that keeps the numbers fits, so combinations that change them were rehearsed without being allowed.
     pub looked_beyond_what_was_allowed: bool,
     /// If nothing fits: the smallest cards that are large enough.
     pub cards: Vec<LargerCard>,
@@ -288,12 +288,12 @@ impl PlanAnswer {
         Self {
             result,
             reason: match (result, searched.stopped) {
-                (PlanResult::Found, _) => "everything of the training fits with it".to_owned(),
+                (PlanResult::Found, _) => "the whole training fits with it".to_owned(),
                 (PlanResult::FoundTightly, _) => candidates
                     .first()
                     .and_then(|candidate| candidate.because.clone())
                     .unwrap_or_default(),
-                (_, Stopped::Interrupted(_)) => "nothing had been found to fit by then".to_owned(),
+                (_, Stopped::Interrupted(_)) => "nothing found so far fits".to_owned(),
                 _ => "nothing that was rehearsed fits".to_owned(),
             },
             as_it_is: AsItIs {

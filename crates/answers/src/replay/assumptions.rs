@@ -35,7 +35,7 @@ pub fn assumptions(
             None => "as on an H200".to_owned(),
         };
         sentences.push(format!(
-            "{} are taken by the CUDA context and kernels, {whose}; --outside says it better",
+            "{} are taken by the CUDA context and kernels, {whose}; --outside sets it",
             human(card.outside_bytes)
         ));
     }

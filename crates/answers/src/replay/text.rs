@@ -73,7 +73,7 @@ fn verdict(replayed: &Replayed) -> String {
         Outcome::One(answer) => line(&replayed.question.settings.text, answer),
         Outcome::Ranked { found, .. } => match found.first() {
             Some(best) => line(&best.settings.text, &best.answer),
-            None => "no setting was tried".to_owned(),
+            None => "no setting was replayed".to_owned(),
         },
     }
 }

@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 
 use ghostgpu_ledger::{By, CardLedger, Moment};
 use ghostgpu_text::{Table, grouped, human, signed_change};
+use serde_json::{Value, json};
 
-use super::top::others;
+use super::top::{fitting, others};
 use crate::style::{Detail, Style};
+
+/// Adding a field keeps the version; `docs/snapshot-json.md` describes them.
+const SCHEMA: &str = "ghostgpu.snapshot.diff/1";
 
 /// Two sides, at the same moment of both.
 #[derive(Debug)]
@@ -50,6 +54,16 @@ impl Side {
             warnings,
         }
     }
+
+    fn json(&self) -> Value {
+        json!({
+            "bytes": self.live_bytes,
+            "reserved_bytes": self.reserved_bytes,
+            "peak_bytes": self.peak_live_bytes,
+            "peak_reserved_bytes": self.peak_reserved_bytes,
+            "warnings": self.warnings,
+        })
+    }
 }
 
 impl Difference {
@@ -82,30 +96,35 @@ impl Difference {
             ]);
         }
         sheet.table(&self.when, &figures);
-        let changes = changes(before, after);
-        let same = changes
-            .iter()
-            .filter(|change| change.old == change.new)
-            .count();
+        let (differing, same) = changes(before, after);
         sheet.section(
             "holders",
             [format!(
                 "{} changed, {} did not",
-                grouped((changes.len() - same) as u64),
+                grouped(differing.len() as u64),
                 grouped(same as u64)
             )],
         );
-        let differing: Vec<&Change> = changes
-            .iter()
-            .filter(|change| change.old != change.new)
-            .collect();
         if !differing.is_empty() {
-            sheet.table("changed most", &table(&differing, self.most));
+            sheet.table("changed most", &table(&differing, self.most, style));
         }
         for (name, side) in [("before", before), ("after", after)] {
             sheet.list(name, &side.warnings);
         }
         sheet.render()
+    }
+
+    pub fn json(&self) -> Value {
+        let (differing, same) = changes(&self.before, &self.after);
+        let holders: Vec<Value> = differing.iter().take(self.most).map(Change::json).collect();
+        json!({
+            "schema": SCHEMA,
+            "before": self.before.json(),
+            "after": self.after.json(),
+            "changed_count": differing.len(),
+            "unchanged_count": same,
+            "holders": holders,
+        })
     }
 }
 
@@ -115,8 +134,20 @@ struct Change<'a> {
     new: (u64, u64),
 }
 
-/// Every holder of either side, the largest change of bytes first.
-fn changes<'a>(before: &'a Side, after: &'a Side) -> Vec<Change<'a>> {
+impl Change<'_> {
+    fn json(&self) -> Value {
+        json!({
+            "label": self.label,
+            "before_bytes": self.old.0,
+            "after_bytes": self.new.0,
+            "before_count": self.old.1,
+            "after_count": self.new.1,
+        })
+    }
+}
+
+/// The holders of either side that changed, the largest change of bytes first, and how many did not.
+fn changes<'a>(before: &'a Side, after: &'a Side) -> (Vec<Change<'a>>, usize) {
     let mut labels: Vec<&String> = before.holders.keys().chain(after.holders.keys()).collect();
     labels.sort();
     labels.dedup();
@@ -129,12 +160,18 @@ fn changes<'a>(before: &'a Side, after: &'a Side) -> Vec<Change<'a>> {
             new: of(after, label),
         })
         .collect();
+    let all = changes.len();
+    changes.retain(|change| change.old != change.new);
+    let same = all - changes.len();
     // The stable sort keeps equal changes in the order of their names.
     changes.sort_by_key(|change| std::cmp::Reverse(change.old.0.abs_diff(change.new.0)));
-    changes
+    (changes, same)
 }
 
-fn table(changes: &[&Change], most: usize) -> Table {
+/// Width of the figures of a change, with the gaps around them.
+const FIGURES_WIDTH: usize = 50;
+
+fn table(changes: &[Change], most: usize, style: Style) -> Table {
     let mut table = Table::new(&[">change", ">before", ">after", ">blocks", "holder"]);
     for change in changes.iter().take(most) {
         table.push(vec![
@@ -142,7 +179,7 @@ fn table(changes: &[&Change], most: usize) -> Table {
             human(change.old.0),
             human(change.new.0),
             format!("{} → {}", grouped(change.old.1), grouped(change.new.1)),
-            change.label.to_owned(),
+            fitting(change.label, FIGURES_WIDTH, style),
         ]);
     }
     if changes.len() > most {
@@ -179,18 +216,12 @@ mod tests {
     fn holders_of_either_side_are_compared_and_the_largest_change_comes_first() {
         let before = with(&[("kept", 5), ("grew", 10), ("gone", 30)]);
         let after = with(&[("kept", 5), ("grew", 100), ("new", 40)]);
-        let found: Vec<(&str, u64, u64)> = changes(&before, &after)
+        let (changes, same) = changes(&before, &after);
+        let found: Vec<(&str, u64, u64)> = changes
             .iter()
             .map(|change| (change.label, change.old.0, change.new.0))
-            .collect::<Vec<_>>();
-        assert_eq!(
-            found,
-            [
-                ("grew", 10, 100),
-                ("new", 0, 40),
-                ("gone", 30, 0),
-                ("kept", 5, 5)
-            ]
-        );
+            .collect();
+        assert_eq!(found, [("grew", 10, 100), ("new", 0, 40), ("gone", 30, 0)]);
+        assert_eq!(same, 1);
     }
 }

@@ -90,11 +90,12 @@ impl AtFailure {
     }
 }
 
-/// Why no cached block could serve the failed request.
+/// Why no cached block could serve the failed request; `in_full` names each group of cached blocks.
 pub(super) fn of_failure(
     ledger: &CardLedger,
     at_failure: &AtFailure,
     settings: &Settings,
+    in_full: bool,
 ) -> Vec<String> {
     let AtFailure {
         failed,
@@ -122,26 +123,26 @@ pub(super) fn of_failure(
         ),
     };
     let mut sentences = vec![format!(
-        "{} were wanted, for which {} of new memory were needed; {who}; {} were reserved, of which {} \
-         were cached",
+        "a block of {} needed {} of new memory; {who}; {} was reserved, of which {} was cached",
         human(wanted.size),
         human(wanted.segment_size),
         human(reserved),
         human(cached)
     )];
-    sentences.extend(refusal.cached.iter().map(why_not));
+    if in_full {
+        sentences.extend(refusal.cached.iter().map(why_not));
+    }
     let room = cached.saturating_add(free_bytes);
     if room < wanted.segment_size {
         sentences.push(format!(
-            "this is not fragmentation: all that was cached or free is {}, less than the {} that were \
-             needed",
+            "this is not fragmentation: only {} was cached or free, less than the {} that was needed",
             human(room),
             human(wanted.segment_size)
         ));
         return sentences;
     }
     sentences.push(format!(
-        "this is fragmentation: {} were cached or free, and {} were needed, but in one piece",
+        "this is fragmentation: {} was cached or free, but {} was needed in one piece",
         human(room),
         human(wanted.segment_size)
     ));
@@ -175,8 +176,8 @@ pub(super) fn of_state(
     }
     let largest = refusal.cached.iter().map(|group| group.largest_bytes).max();
     let mut sentences = vec![format!(
-        "{} of {} reserved are cached ({:.1} %), in blocks of at most {}; {} would go back to the \
-         driver at torch.cuda.empty_cache()",
+        "{} of {} reserved is cached ({:.1} %), in blocks of at most {}; torch.cuda.empty_cache() would \
+         return {} to the driver",
         human(cached),
         human(reserved),
         cached as f64 / reserved as f64 * 100.0,
@@ -188,7 +189,7 @@ pub(super) fn of_state(
     if held > reserved / 20 {
         let first = &refusal.pinned[..refusal.pinned.len().min(3)];
         sentences.push(format!(
-            "{} are kept by live blocks in the same segments; {}",
+            "live blocks in the same segments keep {} of it; {}",
             human(held),
             pinned(ledger, segments, first)
         ));
@@ -251,31 +252,34 @@ fn why_not(group: &CachedBlocks) -> String {
         1 => "1 cached block".to_owned(),
         count => format!("{} cached blocks", grouped(count)),
     };
-    let have = if group.count == 1 { "has" } else { "have" };
+    let (have, belong) = match group.count {
+        1 => ("has", "belongs"),
+        _ => ("have", "belong"),
+    };
     let largest = human(group.largest_bytes);
     let amount = human(group.bytes);
     match group.why {
         WhyNot::TooSmall => format!("{blocks} with {amount} {have} at most {largest} in one piece"),
         WhyNot::OtherStream => {
-            format!("{blocks} with {amount} {have} another stream, whose memory is never shared")
+            format!(
+                "{blocks} with {amount} {belong} to another stream, and streams share no blocks"
+            )
         }
         WhyNot::OtherPool => format!(
-            "{blocks} with {amount} {have} another pool (a captured graph's, or a MemPool's)"
+            "{blocks} with {amount} {belong} to another pool (a captured graph's, or a MemPool's)"
         ),
         WhyNot::OtherKind => format!(
-            "{blocks} with {amount} {have} the pool of the other size (up to 1 MiB, or above)"
+            "{blocks} with {amount} {belong} to the pool for other sizes (one is for up to 1 MiB, one for more)"
         ),
-        WhyNot::StillUsed => format!(
-            "{blocks} with {amount} {have} been freed while another stream may still use them \
-             (record_stream)"
-        ),
+        WhyNot::StillUsed => {
+            format!("{blocks} with {amount} may still be in use by another stream (record_stream)")
+        }
         WhyNot::SplitLimit => format!(
-            "{blocks} with {amount} {have} more than max_split_size_mb, which keeps them whole for \
-             larger requests"
+            "{blocks} with {amount} {have} more than max_split_size_mb each, so only larger requests get \
+             them"
         ),
         WhyNot::TooMuchSlack => format!(
-            "{blocks} with {amount} {have} too much to be given away whole \
-             (max_non_split_rounding_mb)"
+            "{blocks} with {amount} {have} too much room left over (max_non_split_rounding_mb)"
         ),
         WhyNot::Serves => format!(
             "{blocks} with {amount} would have served: the state at the failure is not fully known"
@@ -289,7 +293,7 @@ fn pinned(ledger: &CardLedger, segments: &[Segment], pins: &[PinnedSegment]) -> 
     let live: u64 = pins.iter().map(PinnedSegment::live_bytes).sum();
     let count: usize = pins.iter().map(|pin| pin.live.len()).sum();
     let mut sentence = format!(
-        "{} with {} would have gone back but for {} with {}",
+        "{} with {} could be returned to the driver if not for {} with {}",
         counted(pins.len(), "segment"),
         human(total),
         counted(count, "live block"),

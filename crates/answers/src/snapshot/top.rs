@@ -1,11 +1,14 @@
 //! Who held the memory at a moment.
 
-use ghostgpu_ledger::Holders;
+use ghostgpu_ledger::{Holder, Holders};
 use ghostgpu_recording::Recording;
-use ghostgpu_text::{Table, grouped, human};
+use ghostgpu_text::{Table, grouped, human, shortened};
 use serde_json::{Value, json};
 
 use crate::style::{Detail, Style};
+
+/// Adding a field keeps the version.
+const SCHEMA: &str = "ghostgpu.snapshot.top/1";
 
 /// The holders of a moment.
 #[derive(Debug)]
@@ -34,7 +37,7 @@ impl Top<'_> {
             )],
         );
         if style.detail != Detail::Quiet {
-            sheet.table("held by", &table(self.holders, self.most));
+            sheet.table("held by", &table(self.holders, self.most, style));
             sheet.list("notes", self.warnings);
         }
         sheet.render()
@@ -42,41 +45,58 @@ impl Top<'_> {
 
     /// The document, which `docs/snapshot-json.md` describes.
     pub fn json(&self) -> Value {
-        let (recording, holders) = (self.recording, self.holders);
-        let list: Vec<_> = holders
-            .holders
-            .iter()
-            .take(self.most)
-            .map(|holder| {
-                let frames = recording.names.stacks.get(holder.stack.0 as usize);
-                let frames = frames.into_iter().flatten();
-                let stack: Vec<String> = frames
-                    .filter_map(|id| recording.names.frames.get(id.0 as usize))
-                    .map(|frame| format!("{}:{} {}", frame.file, frame.line, frame.function))
-                    .collect();
-                json!({
-                    "label": holder.label,
-                    "bytes": holder.requested_bytes,
-                    "block_bytes": holder.block_bytes,
-                    "count": holder.count,
-                    "older_count": holder.older_count,
-                    "stack": stack,
-                })
-            })
-            .collect();
+        let holders = self.holders;
         json!({
-            "schema": "ghostgpu.snapshot.top/1",
+            "schema": SCHEMA,
             "events_before": holders.moment.0,
             "bytes": holders.requested_bytes,
             "block_bytes": holders.block_bytes,
             "count": holders.count,
-            "holders": list,
+            "holders": holders_json(self.recording, holders, self.most),
         })
     }
 }
 
+/// The largest holders, each with its stack.
+pub(super) fn holders_json(recording: &Recording, holders: &Holders, most: usize) -> Vec<Value> {
+    let frames_of = |holder: &Holder| -> Vec<String> {
+        let frames = recording.names.stacks.get(holder.stack.0 as usize);
+        let frames = frames.into_iter().flatten();
+        frames
+            .filter_map(|id| recording.names.frames.get(id.0 as usize))
+            .map(|frame| format!("{}:{} {}", frame.file, frame.line, frame.function))
+            .collect()
+    };
+    let list = holders.holders.iter().take(most);
+    list.map(|holder| {
+        json!({
+            "label": holder.label,
+            "bytes": holder.requested_bytes,
+            "block_bytes": holder.block_bytes,
+            "count": holder.count,
+            "older_count": holder.older_count,
+            "stack": frames_of(holder),
+        })
+    })
+    .collect()
+}
+
+/// Width of bytes, share and blocks, with the gaps around them.
+const FIGURES_WIDTH: usize = 30;
+
+/// A holder as wide as there is room next to the figures; with `--verbose`, whole.
+pub(super) fn fitting(label: &str, figures_width: usize, style: Style) -> String {
+    match style.detail {
+        Detail::Everything => label.to_owned(),
+        _ => {
+            let room = style.sheet().text_width().saturating_sub(figures_width);
+            shortened(label, room, 0)
+        }
+    }
+}
+
 /// The largest holders, and one line for all others.
-pub(super) fn table(holders: &Holders, most: usize) -> Table {
+pub(super) fn table(holders: &Holders, most: usize, style: Style) -> Table {
     let mut table = Table::new(&[">bytes", ">share", ">blocks", "holder"]);
     let share = |bytes: u64| match holders.requested_bytes {
         0 => "-".to_owned(),
@@ -87,7 +107,7 @@ pub(super) fn table(holders: &Holders, most: usize) -> Table {
             human(holder.requested_bytes),
             share(holder.requested_bytes),
             grouped(holder.count),
-            holder.label.clone(),
+            fitting(&holder.label, FIGURES_WIDTH, style),
         ]);
     }
     let rest = holders.holders.get(most..).unwrap_or_default();

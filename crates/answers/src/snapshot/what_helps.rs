@@ -49,8 +49,8 @@ fn after_a_failure(found: &[Found], most: u64, unbounded: u64) -> Vec<String> {
         .take(3)
         .map(|each| {
             format!(
-                "PYTORCH_CUDA_ALLOC_CONF={}: in a replay of this history no request fails, and {} are \
-                 reserved at most",
+                "PYTORCH_CUDA_ALLOC_CONF={}: in a replay of this history no request fails, and at most {} \
+                 is reserved",
                 each.settings.text,
                 human(each.answer.peak_reserved_bytes())
             )
@@ -58,14 +58,14 @@ fn after_a_failure(found: &[Found], most: u64, unbounded: u64) -> Vec<String> {
         .collect();
     if sentences.is_empty() {
         sentences.push(format!(
-            "no allocator setting helps: the usual {} were replayed with the {} that there were. The \
-             job needs more memory, or must need less of it",
+            "no allocator setting helps: none of the usual {} fits in the {} that was available. The job \
+             needs a larger card, or less memory",
             found.len(),
             human(most)
         ));
     }
     sentences.push(format!(
-        "with memory enough, the same settings reserve {} for what was recorded",
+        "with unlimited memory, the recorded settings would reserve {}",
         human(unbounded)
     ));
     sentences

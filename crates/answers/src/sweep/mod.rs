@@ -27,7 +27,7 @@ pub struct Sweep {
     /// Arguments whose values made no difference.
     pub without_effect: Vec<String>,
     /// How many points were not reached.
-    pub not_tried: usize,
+    pub not_rehearsed: usize,
     pub exit_code: u8,
 }
 
@@ -70,7 +70,7 @@ impl Sweep {
         command: Vec<String>,
         arguments: Vec<SweptArgument>,
         points: Vec<Point>,
-        not_tried: usize,
+        not_rehearsed: usize,
     ) -> Self {
         let has_answer = points.iter().any(|point| is_answer(point.card.verdict));
         let fits = points.iter().any(|point| point.card.fits == Some(true));
@@ -85,7 +85,7 @@ impl Sweep {
                 (false, false) => EXIT_FAILURE,
             },
             points,
-            not_tried,
+            not_rehearsed,
         }
     }
 

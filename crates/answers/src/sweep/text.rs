@@ -45,7 +45,7 @@ impl Sweep {
         for name in &self.without_effect {
             sheet.paragraph(
                 "no effect",
-                &format!("{name}: with each of its values the job needs the same"),
+                &format!("{name}: the job needs the same with each value"),
             );
         }
         let before = self
@@ -60,9 +60,9 @@ impl Sweep {
                 &format!("{points} (--fresh rehearses again)"),
             );
         }
-        if self.not_tried > 0 {
-            let points = counted(self.not_tried as u64, "point", "points");
-            sheet.paragraph("not tried", &points);
+        if self.not_rehearsed > 0 {
+            let points = counted(self.not_rehearsed as u64, "point", "points");
+            sheet.paragraph("not rehearsed", &points);
         }
         let is_all = is_all || style.detail == Detail::Everything || self.points.len() <= ROWS;
         let shown = match is_all {

@@ -28,8 +28,8 @@ pub struct AnswerOptions {
 }
 
 /// Commands that run no script, so all words are their own.
-const WITHOUT_SCRIPT: [&str; 8] = [
-    "doctor", "estimate", "explain", "gpus", "lint", "replay", "snapshot", "tricks",
+const WITHOUT_SCRIPT: [&str; 9] = [
+    "doctor", "estimate", "explain", "gpus", "lint", "replay", "report", "snapshot", "tricks",
 ];
 
 /// Makes `--json` unambiguous: in `explain --json error.log`, the log is not its value.
@@ -38,7 +38,9 @@ const WITHOUT_SCRIPT: [&str; 8] = [
 /// in `.json` is a value, and anything else is refused.
 pub fn with_clear_json(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
-    let command = words.get(1).and_then(|word| word.to_str());
+    // Options before the command, such as `-q`, take no value.
+    let command = words.iter().skip(1).filter_map(|word| word.to_str());
+    let command = command.into_iter().find(|word| !word.starts_with('-'));
     if !command.is_some_and(|word| WITHOUT_SCRIPT.contains(&word)) {
         return words;
     }
@@ -227,6 +229,10 @@ mod tests {
                 "ghostgpu explain --json a.json error.log",
             ),
             ("ghostgpu gpus --json", "ghostgpu gpus --json=-"),
+            (
+                "ghostgpu -q explain --json error.log",
+                "ghostgpu -q explain --json=- error.log",
+            ),
             (
                 "ghostgpu lint --json src -- --json x",
                 "ghostgpu lint --json=- src -- --json x",

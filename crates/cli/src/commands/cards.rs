@@ -170,7 +170,7 @@ fn chosen(arguments: &Arguments) -> Result<Vec<&'static Card>, Failure> {
     });
     match cards.is_empty() {
         false => Ok(cards),
-        true => Err(Failure::new("no card is left of those that were asked for")
+        true => Err(Failure::new("none of the requested cards is left")
             .with_hint("`ghostgpu gpus` lists all cards with their memory")),
     }
 }
@@ -232,10 +232,7 @@ mod tests {
                 "--architecture ampre",
                 "no card is of the architecture `ampre`",
             ),
-            (
-                "--at-least 900GiB",
-                "no card is left of those that were asked for",
-            ),
+            ("--at-least 900GiB", "none of the requested cards is left"),
             ("--gpu 3o60", "unknown card `3o60`"),
         ] {
             assert_eq!(chosen_by(line), Err(sentence.to_owned()), "{line}");

@@ -8,6 +8,7 @@ use ghostgpu_rehearse::process::hold_signals;
 
 use super::answer_options::AnswerOptions;
 use crate::failure::EXIT_FAILURE;
+use crate::progress;
 
 /// Check that rehearsals work on this machine, and what to do if not
 #[derive(Debug, clap::Args)]
@@ -29,8 +30,10 @@ pub struct Arguments {
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     hold_signals();
-    let diagnosis = diagnose(arguments.python.as_deref())?;
     let output = arguments.answer.prepare()?;
+    let diagnosis = progress::during("checking this machine", || {
+        diagnose(arguments.python.as_deref())
+    })?;
     output.answer(
         |style| doctor::text(&diagnosis, style),
         || doctor::json(&diagnosis),

@@ -15,7 +15,7 @@ use crate::questions::largest_batch::{WhichBatch, answer};
 /// Find the largest batch with which a script fits on a virtual card
 ///
 /// The script runs once up to its training `DataLoader` and continues from there in a fork for each
-/// batch size. The result is rehearsed, not calculated: that batch fits, also in a run of its own, and
+/// batch size. The result is rehearsed, not calculated: that batch fits, also in a whole run, and
 /// the next one does not.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "\

@@ -78,7 +78,6 @@ enum Command {
     Sweep(sweep::Arguments),
     Launch(launch::Arguments),
     Tricks(tricks::Arguments),
-    #[command(alias = "record")]
     Calibrate(calibrate::Arguments),
     Snapshot(snapshot::Arguments),
     Replay(replay::Arguments),
@@ -148,6 +147,21 @@ mod tests {
                     assert!(columns <= 80, "{}: {line}", command.get_name());
                 }
             }
+        }
+    }
+
+    /// Other commands write files in formats of their own, or run a script on a real card.
+    #[test]
+    fn every_command_with_an_answer_takes_json_and_a_file() {
+        const WITHOUT_ANSWER: [&str; 4] = ["launch", "calibrate", "export", "completions"];
+        let program = CommandLine::command();
+        let commands = all_commands(&program).into_iter();
+        for command in commands.filter(|command| !command.has_subcommands()) {
+            let has = |name: &str| command.get_arguments().any(|one| one.get_id() == name);
+            let expected = !WITHOUT_ANSWER.contains(&command.get_name());
+            let name = command.get_name();
+            assert_eq!(has("json"), expected, "{name} and --json");
+            assert!(has("out") || !expected, "{name} has no -o");
         }
     }
 

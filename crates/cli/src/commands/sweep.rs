@@ -128,12 +128,12 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     };
     let mut grid = Grid::new(&own_words, &swept, &cards, known);
     let stop = rehearse_missing(arguments, &options, &mut grid)?;
-    let (points, not_tried) = grid.into_points();
+    let (points, not_rehearsed) = grid.into_points();
     let words = own_words.iter();
     let command = words
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let answer = Sweep::new(command, swept, points, not_tried);
+    let answer = Sweep::new(command, swept, points, not_rehearsed);
     if let Some(csv) = csv {
         csv.write(&answer.csv())?;
     }

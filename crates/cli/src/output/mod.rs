@@ -1,5 +1,7 @@
 //! Result files: checked before the run, and written completely or not at all.
 
+mod partial;
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -7,12 +9,13 @@ use anyhow::Context;
 
 use crate::failure::Failure;
 use crate::terminal::Stream;
+use partial::Partial;
 
 /// Where a result will go.
 #[derive(Debug)]
 pub enum Output {
     Stdout,
-    /// A file that is written under a temporary name in the same folder, then renamed.
+    /// A file that gets its name when it is complete.
     Replace(PathBuf),
     /// Something that cannot be replaced: a pipe or a device such as `/dev/null`.
     Special(PathBuf),
@@ -40,8 +43,8 @@ impl Output {
             }
             Err(_) => {}
         }
-        // Tried and removed at once, so that nothing is left behind if this process is killed during the run.
-        partial_beside(&path)?;
+        // Dropped at once, so that nothing is left behind if this process is killed during the run.
+        Partial::beside(&path)?;
         Ok(Self::Replace(path))
     }
 
@@ -71,26 +74,16 @@ impl Output {
             }
             Self::Replace(path) => {
                 let cannot = || format!("cannot write to {}", path.display());
-                let mut out = io::BufWriter::new(partial_beside(&path).with_context(cannot)?);
+                let mut out = io::BufWriter::new(Partial::beside(&path).with_context(cannot)?);
                 fill(&mut out).with_context(cannot)?;
-                let temporary = out.into_inner().map_err(io::IntoInnerError::into_error);
-                let temporary = temporary.with_context(cannot)?;
-                let persisted = temporary.persist(&path).map_err(|error| error.error);
-                persisted.map(drop).with_context(cannot)
+                let partial = out.into_inner().map_err(io::IntoInnerError::into_error);
+                partial
+                    .with_context(cannot)?
+                    .persist(&path)
+                    .with_context(cannot)
             }
         }
     }
-}
-
-/// A temporary file in the folder of `path`, removed when dropped.
-fn partial_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
-    use std::os::unix::fs::PermissionsExt;
-    tempfile::Builder::new()
-        .prefix(".ghostgpu-")
-        .suffix(".partial")
-        // The permissions that `open` would use; the user's umask still applies.
-        .permissions(std::fs::Permissions::from_mode(0o666))
-        .tempfile_in(path.parent().unwrap_or(Path::new("/")))
 }
 
 /// Makes sure that other processes can write to this file, and returns its full path.

@@ -219,11 +219,11 @@ fn need_of(
         Completion::Completed => Ok((
             Need::NotLookedFor {
                 took: need_seen_in(run),
-                because: "it was not looked for (--no-retry)".to_owned(),
+                because: "it was not searched for (--no-retry)".to_owned(),
             },
             None,
         )),
-        Completion::OutOfMemory => Ok((unknown("it was not looked for (--no-retry)"), None)),
+        Completion::OutOfMemory => Ok((unknown("it was not searched for (--no-retry)"), None)),
         _ => Ok((unknown("the script did not run to its end"), None)),
     }
 }

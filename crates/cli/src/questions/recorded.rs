@@ -5,6 +5,7 @@ use ghostgpu_rehearse::{Memory, Prepared};
 use ghostgpu_report::write_html;
 
 use super::relative_paths;
+use crate::exports;
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -49,10 +50,12 @@ pub fn write_recording(
         return Ok(());
     };
     if let Some(output) = page {
-        output.write_with(|out| Ok(write_html(recording, out)?))?;
+        exports::write(output, |out| Ok(write_html(recording, out)?))?;
     }
     if let Some(output) = file {
-        output.write_with(|out| Ok(ghostgpu_recording::file::write(recording, out)?))?;
+        exports::write(output, |out| {
+            Ok(ghostgpu_recording::file::write(recording, out)?)
+        })?;
     }
     Ok(())
 }

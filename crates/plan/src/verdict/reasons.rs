@@ -150,7 +150,7 @@ pub fn below_margin(left_bytes: u64, card: &OnCard) -> String {
 pub fn fits(left_bytes: Option<u64>, card: &OnCard) -> String {
     match left_bytes {
         Some(left) => to_spare(left, card.capacity_bytes()),
-        None => "it ends on this card; how much less would do is not known".to_owned(),
+        None => "it completes on this card; the smallest memory it needs is not known".to_owned(),
     }
 }
 

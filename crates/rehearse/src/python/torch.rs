@@ -46,7 +46,10 @@ impl TorchInstallation {
             .with_hint("reinstall torch")
         })?;
         let version = assigned_text(&text, "__version__").ok_or_else(|| {
-            Failure::new(format!("{} does not tell torch's version", file.display()))
+            Failure::new(format!(
+                "{} does not contain torch's version",
+                file.display()
+            ))
         })?;
         Ok(Self {
             folder: folder.to_owned(),
@@ -81,7 +84,7 @@ impl TorchInstallation {
             return Support::Unsupported(failure);
         }
         match release {
-            None => Support::Untested(format!("torch's version `{version}` is not one we know")),
+            None => Support::Untested(format!("torch's version `{version}` is not recognised")),
             Some(release) if release > NEWEST_TESTED => Support::Untested(format!(
                 "torch {version} is newer than the newest this was tested with ({}.{})",
                 NEWEST_TESTED.0, NEWEST_TESTED.1

@@ -93,9 +93,13 @@ def _is_evaluation(node: ast.AST) -> TypeGuard[ast.Call]:
 def _switches_gradients_off(node: ast.expr) -> bool:
     """Whether this is `torch.no_grad()` or the like, called or as a plain decorator."""
     called = node.func if isinstance(node, ast.Call) else node
-    name = getattr(called, "attr", None) or getattr(called, "id", None)
     # `inference_mode(False)` does not.
-    return name in _WITHOUT_GRADIENTS and not getattr(node, "args", None)
+    return _last_name(called) in _WITHOUT_GRADIENTS and not getattr(node, "args", None)
+
+
+def _last_name(node: ast.expr) -> str:
+    """`no_grad` of `torch.no_grad`; empty if the expression is no name."""
+    return str(getattr(node, "attr", None) or getattr(node, "id", ""))
 
 
 def _may_call_a_model(body: list[ast.stmt]) -> bool:
@@ -173,8 +177,7 @@ class _Reader:
 
 
 def _is_an_optimizer(node: ast.ClassDef) -> bool:
-    names = (getattr(base, "attr", None) or getattr(base, "id", "") for base in node.bases)
-    return any("Optimizer" in name for name in names)
+    return any("Optimizer" in _last_name(base) for base in node.bases)
 
 
 def main_file() -> str | None:

@@ -66,7 +66,6 @@ fn nothing_found(arguments: &Arguments, log: &Log) -> Failure {
     }
     Failure::new(format!("{name} has no message about memory that ran out")).with_hint(
         "PyTorch (CUDA, ROCm, XPU, NPU, MPS, CPU), cuBLAS, cuDNN, NCCL, DataLoader, the Linux kernel, Slurm, \
-         Windows, JAX, TensorFlow, vLLM, SGLang, llama.cpp and others are recognised; the message may stand in another file, such as that of \
-         another rank",
+         Windows, JAX, TensorFlow, vLLM, SGLang, llama.cpp and others are recognised; the message may be in another file, such as another rank's",
     )
 }

@@ -8,15 +8,14 @@ use std::path::PathBuf;
 
 pub use arguments::Arguments;
 use arguments::{Format, failure};
-use ghostgpu_answers::Style;
+use ghostgpu_answers::{Style, in_json};
 use ghostgpu_lint::fixing::Wanted;
 use ghostgpu_lint::formats::{self, Totals};
-use ghostgpu_lint::{FileReport, diagnostic::Diagnostic};
+use ghostgpu_lint::{FileReport, RULES, catalogue, diagnostic::Diagnostic};
 use ghostgpu_lint_files::{Checked, Configurations, Files, Fixing, Found, check, on_all_cores};
 
 use crate::commands::rehearsal_options::ValuesOption;
 use crate::failure::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Failure};
-use crate::output::print_all;
 use crate::progress::Progress;
 use crate::terminal;
 
@@ -24,13 +23,8 @@ use crate::terminal;
 const EXIT_FOUND: u8 = EXIT_DOES_NOT_FIT;
 
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
-    if let Some(name) = &arguments.explain {
-        print_all(&rules::page(name)?)?;
-        return Ok(0);
-    }
-    if arguments.rules {
-        print_all(&rules::list(arguments.format)?)?;
-        return Ok(0);
+    if arguments.explain.is_some() || arguments.rules {
+        return tell_rules(arguments);
     }
     if arguments.measure {
         return measure::execute(arguments);
@@ -78,6 +72,29 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         true => EXIT_FOUND,
         false => 0,
     })
+}
+
+/// Lists the rules, or explains one.
+fn tell_rules(arguments: &Arguments) -> anyhow::Result<u8> {
+    let explained = arguments.explain.as_deref().map(rules::find).transpose()?;
+    let rules = explained.map_or(RULES.to_vec(), |rule| vec![rule]);
+    let text = |style: Style| match explained {
+        Some(rule) => catalogue::page(rule),
+        None => rules::list(style),
+    };
+    let output = arguments.answer.prepare()?;
+    let document = || in_json(&rules::document(&rules));
+    match arguments.format {
+        Format::Text => output.answer(text, document)?,
+        Format::Json => {
+            let document = document()?;
+            output.answer(|_| document.clone(), || Ok(document.clone()))?;
+        }
+        Format::Sarif | Format::Github => {
+            return Err(Failure::new("the rules are listed as text or JSON only").into());
+        }
+    }
+    Ok(0)
 }
 
 /// Refuses options that would have no effect.
@@ -170,6 +187,6 @@ fn complain(reports: &[FileReport]) {
 fn faulty(found: &Found, fault: &str) -> Checked {
     Checked::problem(
         found,
-        format!("a fault of ghostgpu's own kept it from being checked: {fault}"),
+        format!("a bug in ghostgpu kept it from being checked: {fault}"),
     )
 }

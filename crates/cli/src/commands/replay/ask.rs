@@ -38,7 +38,7 @@ pub(super) fn card_memory(arguments: &Arguments) -> Result<Option<CardMemory>, F
     let outside_bytes = arguments.outside.or(known).unwrap_or(USUAL_OUTSIDE_BYTES);
     if outside_bytes >= total_bytes {
         return Err(Failure::new(format!(
-            "of {} nothing is left for PyTorch when {} are taken by others",
+            "nothing of {} is left for PyTorch: {} is used outside it",
             human(total_bytes),
             human(outside_bytes)
         )));

@@ -10,7 +10,7 @@ use ghostgpu_whatif::{History, Known, candidates, search};
 
 use crate::commands::AnswerOptions;
 use crate::failure::EXIT_DOES_NOT_FIT;
-use crate::progress::Progress;
+use crate::progress::{self, Progress};
 use crate::snapshot_file;
 use ghostgpu_text::{parse_card_memory, parse_size};
 
@@ -92,8 +92,10 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         release: arguments.torch,
         limit_bytes: arguments.recorded_limit,
     };
-    let history =
-        History::of(&snapshot, device, known).map_err(|error| ask::cannot_replay(&error))?;
+    let history = progress::during("replaying the history", || {
+        History::of(&snapshot, device, known)
+    });
+    let history = history.map_err(|error| ask::cannot_replay(&error))?;
     let question = ask::question(arguments, &history, card.as_ref())?;
     let outcome = if arguments.search {
         let settings = candidates(question.release, question.limit_bytes.is_some());
@@ -105,7 +107,8 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             shown: arguments.top,
         }
     } else {
-        Outcome::One(Box::new(history.ask(&question)))
+        let answer = progress::during("replaying the history", || history.ask(&question));
+        Outcome::One(Box::new(answer))
     };
     let assumptions = assumptions(&snapshot, &history, &outcome, card.as_ref());
     let code = if outcome.fits() { 0 } else { EXIT_DOES_NOT_FIT };

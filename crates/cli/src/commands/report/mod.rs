@@ -1,19 +1,17 @@
 //! `ghostgpu report`: a recording, or a memory snapshot, for people and for other tools.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ghostgpu_answers::breakdown_answer;
 use ghostgpu_recording::Recording;
-use ghostgpu_report::{
-    JsonOptions, PerfettoOptions, Selection, write_html, write_json, write_perfetto, write_pprof,
-};
+use ghostgpu_report::{JsonOptions, Selection, write_html, write_json, write_pprof};
+use serde::ser::Error;
 
+use crate::commands::AnswerOptions;
+use crate::exports;
 use crate::failure::Failure;
-use crate::output::Output;
 use crate::recording_file;
-use crate::terminal::{self, Stream};
-use ghostgpu_text::grouped;
 
 /// Show what memory was made of, from a recording or a memory snapshot
 ///
@@ -39,12 +37,16 @@ pub struct Arguments {
     files: Vec<PathBuf>,
 
     /// The format
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        conflicts_with = "json"
+    )]
     to: Format,
 
-    /// Output file (`-` for standard output)
-    #[arg(short, long, value_name = "FILE", default_value = "-")]
-    out: PathBuf,
+    #[command(flatten)]
+    answer: AnswerOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -61,22 +63,23 @@ enum Format {
     Perfetto,
 }
 
-impl Format {
-    fn is_for_terminals(self) -> bool {
-        matches!(self, Self::Text | Self::Json)
-    }
-}
-
 pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
-    let is_stdout = arguments.out == Path::new("-");
-    if is_stdout && !arguments.to.is_for_terminals() && Stream::Output.is_terminal() {
-        return Err(Failure::new("this format is not for a terminal")
-            .with_hint("name a file with -o, or send the output somewhere")
-            .into());
+    match arguments.to {
+        Format::Text => {
+            let output = arguments.answer.prepare()?;
+            let recording = open(&arguments.files)?;
+            output.answer(
+                |style| breakdown_answer(&recording, style),
+                || json(&recording),
+            )?;
+        }
+        format => {
+            let is_text = format == Format::Json;
+            let output = exports::prepare(arguments.answer.out.as_deref(), is_text)?;
+            let recording = open(&arguments.files)?;
+            exports::write(output, |out| write(&recording, format, out))?;
+        }
     }
-    let output = Output::prepare(&arguments.out)?;
-    let recording = open(&arguments.files)?;
-    output.write_with(|out| write(&recording, arguments.to, is_stdout, out))?;
     Ok(0)
 }
 
@@ -92,42 +95,27 @@ fn open(files: &[PathBuf]) -> Result<Recording, Failure> {
     let machines = opened.collect::<Result<Vec<_>, Failure>>()?;
     ghostgpu_answers::machines::joined(machines).map_err(|sentence| {
         Failure::new(sentence).with_hint(
-            "several files are put together if each has ranks of its own of the same job: \
+            "files are joined if they record different ranks of the same job: \
              `ghostgpu run --nodes 2 --ranks 8-15 --record run-1.ghost -- torchrun --nnodes 2 …`",
         )
     })
 }
 
-fn write(
-    recording: &Recording,
-    format: Format,
-    is_stdout: bool,
-    mut out: &mut dyn Write,
-) -> anyhow::Result<()> {
+/// The document on its own, for `--json`.
+fn json(recording: &Recording) -> serde_json::Result<String> {
+    let mut text = Vec::new();
+    let written = write_json(recording, &JsonOptions::default(), &mut text);
+    written.map_err(serde_json::Error::custom)?;
+    String::from_utf8(text).map_err(serde_json::Error::custom)
+}
+
+fn write(recording: &Recording, format: Format, mut out: &mut dyn Write) -> anyhow::Result<()> {
     match format {
-        Format::Text => {
-            let current_dir = std::env::current_dir().ok();
-            let mut style = terminal::style(Stream::Output, current_dir.as_deref());
-            if !is_stdout {
-                style.has_colour = false;
-            }
-            out.write_all(breakdown_answer(recording, style).as_bytes())?;
-        }
-        Format::Json => {
-            write_json(recording, &JsonOptions::default(), &mut out)?;
-        }
+        Format::Text => unreachable!("text is an answer"),
+        Format::Json => write_json(recording, &JsonOptions::default(), &mut out)?,
         Format::Html => write_html(recording, &mut out)?,
         Format::Pprof => write_pprof(recording, Selection::default(), &mut out)?,
-        Format::Perfetto => {
-            let options = PerfettoOptions::default();
-            let summary = write_perfetto(recording, &options, &mut out)?;
-            if summary.blocks_left_out > 0 {
-                terminal::note(format_args!(
-                    "{} of the smaller blocks are in the counters only",
-                    grouped(summary.blocks_left_out)
-                ));
-            }
-        }
+        Format::Perfetto => exports::write_timeline(recording, None, out)?,
     }
     Ok(())
 }

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use ghostgpu_answers::in_json;
 use ghostgpu_answers::snapshot::{Checks, Limits};
 use ghostgpu_ledger::CardLedger;
 
 use super::opened::{ledger, open};
+use crate::commands::AnswerOptions;
 use crate::failure::{EXIT_DOES_NOT_FIT, Failure};
-use crate::output::print_all;
 use ghostgpu_text::parse_size;
 
 /// Fail if a snapshot is over a limit
@@ -44,6 +45,9 @@ pub(super) struct Arguments {
     /// The device [default: all]
     #[arg(long, value_name = "N")]
     device: Option<usize>,
+
+    #[command(flatten)]
+    answer: AnswerOptions,
 }
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
@@ -56,6 +60,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             .with_hint("give --max-reserved, --max-live, --max-fragmentation or --no-oom")
             .into());
     }
+    let output = arguments.answer.prepare()?;
     let (recording, warnings) = open(&arguments.file)?;
     let ledgers: Vec<CardLedger> = match arguments.device {
         Some(_) => vec![ledger(&recording, arguments.device)?.1],
@@ -75,8 +80,8 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         max_fragmentation_percent: arguments.max_fragmentation,
         no_oom: arguments.no_oom,
     };
-    let checks = Checks::of(&ledgers, &limits);
-    print_all(&checks.text(&warnings))?;
+    let checks = Checks::of(&ledgers, &limits, &warnings);
+    output.answer(|style| checks.text(style), || in_json(&checks.json()))?;
     Ok(match checks.all_kept() {
         true => 0,
         false => EXIT_DOES_NOT_FIT,

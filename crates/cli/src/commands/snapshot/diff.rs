@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use ghostgpu_answers::in_json;
 use ghostgpu_answers::snapshot::{Difference, Side};
 
 use super::moment::At;
 use super::opened::{ledger, open};
 use super::top::ByWhat;
-use crate::output::print_all;
-use crate::terminal::{self, Stream};
+use crate::commands::AnswerOptions;
 
 /// Show what changed between two snapshots
 #[derive(Debug, clap::Args)]
@@ -43,9 +43,13 @@ pub(super) struct Arguments {
     /// The device [default: the only one]
     #[arg(long, value_name = "N")]
     device: Option<usize>,
+
+    #[command(flatten)]
+    answer: AnswerOptions,
 }
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let output = arguments.answer.prepare()?;
     let read = |path: &PathBuf| -> anyhow::Result<Side> {
         let (recording, warnings) = open(path)?;
         let (_, ledger) = ledger(&recording, arguments.device)?;
@@ -58,6 +62,9 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         when: arguments.at.words(),
         most: arguments.top,
     };
-    print_all(&difference.text(terminal::style(Stream::Output, None)))?;
+    output.answer(
+        |style| difference.text(style),
+        || in_json(&difference.json()),
+    )?;
     Ok(0)
 }

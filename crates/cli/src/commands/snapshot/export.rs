@@ -1,19 +1,15 @@
 //! `ghostgpu snapshot export`: a snapshot for other tools.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ghostgpu_report::{
-    At as ReportAt, JsonOptions, MemoryVizOptions, PerfettoOptions, Selection, write_folded,
-    write_json, write_memory_viz, write_perfetto, write_pprof,
+    At as ReportAt, JsonOptions, MemoryVizOptions, Selection, write_folded, write_json,
+    write_memory_viz, write_pprof,
 };
 
 use super::moment::At;
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::exports;
 use crate::snapshot_file;
-use crate::terminal::{self, Stream};
-use ghostgpu_text::grouped;
 
 /// Convert a snapshot to the format of another tool
 #[derive(Debug, clap::Args)]
@@ -71,13 +67,7 @@ impl Format {
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let format = arguments.to;
-    let is_stdout = arguments.out == Path::new("-");
-    if is_stdout && !format.is_text() && Stream::Output.is_terminal() {
-        return Err(Failure::new("this format is not for a terminal")
-            .with_hint("name a file with -o, or send the output somewhere")
-            .into());
-    }
-    let output = Output::prepare(&arguments.out)?;
+    let output = exports::prepare(Some(&arguments.out), format.is_text())?;
     let mut snapshot = snapshot_file::open(&arguments.file)?;
     if arguments.device.is_some() {
         snapshot_file::device_with_memory(&snapshot, arguments.device)?;
@@ -86,7 +76,9 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         let options = MemoryVizOptions {
             max_events: arguments.last_events,
         };
-        output.write_with(|out| Ok(write_memory_viz(&snapshot, &options, out)?))?;
+        exports::write(output, |out| {
+            Ok(write_memory_viz(&snapshot, &options, out)?)
+        })?;
         return Ok(0);
     }
     let recording = snapshot_file::recording_of(&mut snapshot, &arguments.file);
@@ -105,22 +97,10 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         },
         card,
     };
-    output.write_with(|mut out: &mut dyn Write| {
+    exports::write(output, |mut out| {
         match format {
             Format::Pprof => write_pprof(&recording, selection, &mut out)?,
-            Format::Perfetto => {
-                let options = PerfettoOptions {
-                    card,
-                    ..PerfettoOptions::default()
-                };
-                let summary = write_perfetto(&recording, &options, &mut out)?;
-                if summary.blocks_left_out > 0 {
-                    terminal::note(format_args!(
-                        "{} of the smaller blocks are in the counters only",
-                        grouped(summary.blocks_left_out)
-                    ));
-                }
-            }
+            Format::Perfetto => exports::write_timeline(&recording, card, out)?,
             Format::Folded => write_folded(&recording, selection, &mut out)?,
             Format::Json => {
                 let options = JsonOptions {

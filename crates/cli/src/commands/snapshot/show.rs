@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ghostgpu_allocator::{Release, Settings};
+use ghostgpu_answers::in_json;
 use ghostgpu_answers::snapshot::{AtFailure, Failed, Shown};
 use ghostgpu_report::write_html;
 use ghostgpu_snapshot::{EventKind, Snapshot};
@@ -10,9 +11,12 @@ use ghostgpu_whatif::{History, Known};
 
 use super::opened::ledger;
 use super::what_helps;
-use crate::output::{Output, print_all};
+use crate::commands::AnswerOptions;
+use crate::exports;
+use crate::output::Output;
+use crate::progress;
 use crate::snapshot_file;
-use crate::terminal::{self, Stream};
+use crate::terminal;
 
 /// Show a snapshot on one screen: state, peak, holders, fragmentation, what helps
 #[derive(Debug, clap::Args)]
@@ -41,9 +45,13 @@ pub(super) struct Arguments {
     /// Replay the history to find out what helps, even if it is long
     #[arg(long)]
     advise: bool,
+
+    #[command(flatten)]
+    answer: AnswerOptions,
 }
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let output = arguments.answer.prepare()?;
     let page = arguments
         .report
         .as_deref()
@@ -56,7 +64,9 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let events = trace.map_or(0, |trace| trace.events.len());
     // The replay comes first, because making the recording consumes the snapshot's events.
     let history = match events <= what_helps::QUICK_EVENTS || arguments.advise {
-        true => History::of(&snapshot, device, Known::default()).ok(),
+        true => progress::during("replaying the history", || {
+            History::of(&snapshot, device, Known::default()).ok()
+        }),
         false => None,
     };
     let recording = snapshot_file::recording_of(&mut snapshot, &arguments.file);
@@ -76,11 +86,15 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         top: arguments.top,
         settings: &settings,
         at_failure,
-        what_helps: history.map(|history| what_helps::of(&history, bound)),
+        what_helps: history.map(|history| {
+            progress::during("replaying the history under other settings", || {
+                what_helps::of(&history, bound)
+            })
+        }),
     };
-    print_all(&shown.text(terminal::style(Stream::Output, None)))?;
+    output.answer(|style| shown.text(style), || in_json(&shown.json()))?;
     if let Some(page) = page {
-        page.write_with(|out| Ok(write_html(&recording, out)?))?;
+        exports::write(page, |out| Ok(write_html(&recording, out)?))?;
         if let Some(path) = arguments
             .report
             .as_deref()

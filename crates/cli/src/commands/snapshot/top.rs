@@ -69,6 +69,7 @@ impl From<ByWhat> for By {
 }
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
+    let output = arguments.answer.prepare()?;
     let (recording, warnings) = open(&arguments.file)?;
     let (device, ledger) = ledger(&recording, arguments.device)?;
     let moment = arguments.at.of(&ledger)?;
@@ -81,7 +82,6 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         most: arguments.top,
         warnings: &warnings,
     };
-    let output = arguments.answer.prepare()?;
     output.answer(|style| top.text(style), || in_json(&top.json()))?;
     Ok(0)
 }

@@ -181,7 +181,7 @@ fn write_patch(question: &WhichTricks, answer: &PlanAnswer, path: &Path) -> anyh
             (Ok(patched), first) => {
                 if let Some(failure) = first {
                     note(format_args!(
-                        "{failure}; {} has the best way that can be: {}",
+                        "{failure}; {} has the best combination that can be written: {}",
                         path.display(),
                         candidate.in_words
                     ));
