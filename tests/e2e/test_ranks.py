@@ -235,6 +235,28 @@ assert rank or len(optimizer.state_dict()["state"]) == 2
     ).expect(0)
 
 
+@pytest.mark.at_length
+@pytest.mark.parametrize(
+    ("ending", "code", "words"),
+    [("", 0, ""), ("if rank == 0:\n    model.state_dict()\n", 2, "for rank 1, which has ended")],
+)
+def test_a_script_may_end_with_its_process_group(
+    rehearse_reference: Rehearse, ending: str, code: int, words: str
+) -> None:
+    # Its watchdog aborted the process, as it still had what FSDP1 had called last.
+    sharded = """
+from torch.distributed.fsdp import FullyShardedDataParallel
+model = FullyShardedDataParallel(torch.nn.Linear(512, 512), device_id=rank)
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(4):
+    model(torch.randn(4, 512, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    done = torchrun(rehearse_reference, BEGIN + sharded + ending).expect(code)
+    assert words in (done["reason"] or "")
+
+
 SPAWNED = """
 import torch, torch.distributed as dist, torch.multiprocessing as mp
 

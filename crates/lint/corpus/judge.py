@@ -23,7 +23,17 @@ from pathlib import Path
 from typing import Iterator, NamedTuple
 
 HERE = Path(__file__).parent
-SETS = ("tuning", "held-out", "blind", "blind2", "blind3", "blind4")
+SETS = (
+    "tuning",
+    "held-out",
+    "blind",
+    "blind2",
+    "blind3",
+    "blind4",
+    "blind5",
+    "blind6",
+    "blind7",
+)
 WANTED = 0.9
 
 # path:line:column: rule: message, or path:cell:line:column: rule: message

@@ -91,6 +91,7 @@ def _start(torch: Any) -> None:
 
     counter.before_end = leave
     ending.add_last_act(ranks.note_mistakes)
+    ending.add_farewell(ranks.let_work_finish)
     install("peaks", "peaks before a reset of PyTorch's statistics are not known", peaks.install)
     install("steps", "steps are not counted, and the script is not stopped", counter.install)
     own_frames = OwnFrames(torch)

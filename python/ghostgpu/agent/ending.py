@@ -38,12 +38,17 @@ class Ending:
         self._ends_at_once = False
         self._hard_exit: Callable[[int], object] = os._exit
         self._last_acts: list[Callable[[], None]] = []
+        self._farewells: list[Callable[[], None]] = []
         self._explanations: list[Callable[[BaseException], None]] = []
         self._exit_explanations: list[Callable[[str], None]] = []
 
     def add_last_act(self, act: Callable[[], None]) -> None:
         """Call `act` once, just before the report is written."""
         self._last_acts.append(quietly(act))
+
+    def add_farewell(self, act: Callable[[], None]) -> None:
+        """Call `act` if the script comes to its end by itself, after the report is written."""
+        self._farewells.append(quietly(act))
 
     def add_explanation(self, explain: Callable[[BaseException], None]) -> None:
         """Call `explain` with the exception that ends the script."""
@@ -90,6 +95,9 @@ class Ending:
         self.write()
         if self._ends_at_once and not self._is_forked:
             self._leave(error)
+        if RECORD.report.exception is None and not self._is_forked:
+            for act in self._farewells:
+                act()
         _skip_last_collections()
 
     def _leave(self, error: BaseException | None) -> None:

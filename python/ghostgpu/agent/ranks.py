@@ -8,8 +8,10 @@ rank that was ended says so in the run's folder: nobody waits for it any more.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import threading
 import time
 from typing import Any
 
@@ -18,6 +20,7 @@ from .absent_ranks import ranks_of_this_machine, run_ranks
 from .guard import quietly
 from .rank_processes import rank_by_variables
 from .rank_values import LEFT_KEY
+from .rebuilt_buckets import wait_for_watchdogs
 from .report import RECORD
 from .shared_numbers import RANK_LEFT_PREFIX, RANKS_FOLDER
 from .stuck_ranks import StuckRanks, rank_and_size
@@ -31,6 +34,9 @@ PATIENCE_SECONDS = 30.0
 FAREWELL_SECONDS = 15.0
 """A rank that has been ended stays for so long after the last one that left: it may keep the store
 of all of them."""
+
+WATCHDOG_SECONDS = 5.0
+"""The watchdogs of process groups look ten times a second for finished work."""
 
 _ENOUGH_PREFIX = "enough-"
 _STOP_FILE = "stop-at"
@@ -175,6 +181,24 @@ class Ranks:
             if left != seen:
                 seen, since = left, time.monotonic()
             time.sleep(0.02)
+
+    def let_work_finish(self) -> None:
+        """At the end of a script that keeps its process group: the watchdog must have nothing left.
+
+        On a real card the last collectives finish while Python ends. Here their time passes only
+        when somebody waits for them, and a watchdog that still has some when torch is taken apart
+        aborts the process.
+        """
+        cuda, distributed = self._torch.cuda, self._torch.distributed
+        if not self.are_several or not cuda.is_initialized() or not distributed.is_initialized():
+            return
+        with contextlib.suppress(RuntimeError):  # others will not come: the library has said so
+            cuda.synchronize()
+            # One that failed would keep us here.
+            wait = functools.partial(wait_for_watchdogs, self._torch)
+            waiting = threading.Thread(target=quietly(wait), daemon=True)
+            waiting.start()
+            waiting.join(WATCHDOG_SECONDS)
 
     def _stop_at(self) -> int | None:
         try:

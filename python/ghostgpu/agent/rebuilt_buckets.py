@@ -30,6 +30,20 @@ MOST_PASSES = 3
 the buckets. With `find_unused_parameters`, they are never rebuilt."""
 
 
+def wait_for_watchdogs(torch: Any) -> None:
+    """Return when the watchdogs of all process groups have released all finished collectives."""
+    distributed = getattr(torch, "distributed", None)
+    world = getattr(getattr(distributed, "distributed_c10d", None), "_world", None)
+    try:
+        groups = [*world.pg_map] if world is not None else []
+        for group in groups:
+            group._wait_for_pending_works()
+    except (AttributeError, RuntimeError):
+        groups = []  # an old torch, or Gloo, which has no watchdog
+    if not groups:
+        time.sleep(PATIENCE_S)
+
+
 class RebuiltBuckets:
     """Waits for the watchdog until buckets are rebuilt, or always if there is a hook."""
 
@@ -59,7 +73,7 @@ class RebuiltBuckets:
             if not is_due or not self._torch.cuda.is_initialized():
                 return rebuild(reducer)
             self._torch.cuda.synchronize()
-            self._wait_for_watchdog()
+            wait_for_watchdogs(self._torch)
             has_rebuilt = self._measured(lambda: rebuild(reducer))
             self._passes_left[reducer] = 0 if has_rebuilt else max((left or 0) - 1, 0)
             return has_rebuilt
@@ -87,19 +101,6 @@ class RebuiltBuckets:
             return original(reducer, *arguments)
 
         return register
-
-    def _wait_for_watchdog(self) -> None:
-        """Return when the watchdog has released all finished collectives."""
-        distributed = getattr(self._torch, "distributed", None)
-        world = getattr(getattr(distributed, "distributed_c10d", None), "_world", None)
-        try:
-            groups = [*world.pg_map] if world is not None else []
-            for group in groups:
-                group._wait_for_pending_works()
-        except (AttributeError, RuntimeError):
-            groups = []  # an old torch, or Gloo, which has no watchdog
-        if not groups:
-            time.sleep(PATIENCE_S)
 
     def _measured(self, rebuild: Callable[[], Any]) -> Any:
         """Rebuild the buckets, and note how many bytes a real card may hold twice."""

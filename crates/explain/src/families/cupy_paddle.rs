@@ -28,7 +28,7 @@ pattern!(
 );
 pattern!(
     PADDLE,
-    r"Outofmemoryerroron(?:GPU|XPU|NPU|MLU|DCU|[a-z_]{3,20}:?)(\d+)\.Cannotallocate({A})(?:GPU)?memory(?:on\w{3,20}:?\d+)?(?:,({A})memoryhasbeenallocated)?(?:(?:and|,)availablememoryis(?:only)?({A}))?"
+    r"Outofmemoryerroron(?:GPU|XPU|NPU|MLU|DCU|[a-z_]{3,20}:?)(\d+)\.Cannotallocate({A})(?:GPU)?memory(?:on[a-z_]{2,20}:?\d+)?(?:,({A})memoryhasbeenallocated)?(?:(?:and|,)availablememoryis(?:only)?({A}))?"
 );
 // Its check of what the driver says, in old releases.
 pattern!(

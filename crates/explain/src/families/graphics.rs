@@ -91,7 +91,7 @@ pattern!(
 );
 pattern!(
     VULKAN,
-    r"VK_ERROR_OUT_OF_DEVICE_MEMORY|vk::OutOfDeviceMemoryError|vk::Device::\w{4,40}:ErrorOutOfDeviceMemory"
+    r"VK_ERROR_OUT_OF_DEVICE_MEMORY|vk::OutOfDeviceMemoryError|vk::Device::[a-z]{4,40}:ErrorOutOfDeviceMemory"
 );
 // Upscalers and interpolators of pictures: the number is Vulkan's.
 pattern!(NCNN, r"vkAllocateMemoryfailed[:(]?-2(?:[^0-9.]|$)");

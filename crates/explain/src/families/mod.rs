@@ -132,13 +132,20 @@ pub(crate) fn compile(text: &str) -> Option<Regex> {
     pattern.ok()
 }
 
+/// The text of a pattern for any case. Letters and digits are ASCII: with all of Unicode's, a few repetitions take
+/// megabytes.
+pub(crate) fn in_any_case(text: &str) -> String {
+    let text = text.replace("{A}", AMOUNT);
+    let text = text.replace(r"\w", "[0-9A-Za-z_]").replace(r"\d", "[0-9]");
+    format!("(?i){text}")
+}
+
 /// `pattern!(NAME, "…")`; `{A}` stands for an amount without whitespace. The case of letters does not
 /// matter: people type messages off.
 macro_rules! pattern {
     ($name:ident, $text:expr) => {
         static $name: $crate::families::Pattern = $crate::families::Pattern::new(|| {
-            let text = $text.replace("{A}", $crate::families::AMOUNT);
-            $crate::families::compile(&format!("(?i){text}"))
+            $crate::families::compile(&$crate::families::in_any_case($text))
         });
     };
 }

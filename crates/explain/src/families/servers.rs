@@ -39,7 +39,7 @@ pattern!(
 // FlashInfer's scratch space, which the server made too small.
 pattern!(
     WORKSPACE,
-    r"Failedtoallocatememoryfor\w{3,60}withsize(\d+)andalignment\d+inAlignedAllocator"
+    r"Failedtoallocatememoryfor[a-z0-9_]{3,60}withsize(\d+)andalignment\d+inAlignedAllocator"
 );
 
 fn read(window: &Window) -> Vec<Message> {

@@ -80,7 +80,7 @@ pattern!(
 // A place in the source after the words: nobody writes prose like that.
 pattern!(
     PLACED,
-    r"^\W*out of (?:gpu |device )?memory(?: error)? (?:in|at|on) (?:file )?\S*[\w)][.:/\\]\S*?(?::\d|\(\d|,? (?:at )?line:? \d)|^\W*\w{0,30}(?:cuda|hip)\w{1,30}\(\)\s?: out of memory\W*$"
+    r"^\W*out of (?:gpu |device )?memory(?: error)? (?:in|at|on) (?:file )?\S*[\w)][.:/\\]\S*?(?::\d|\(\d|,? (?:at )?line:? \d)|^\W*[a-z_]{0,30}(?:cuda|hip)[a-z_]{1,30}\(\)\s?: out of memory\W*$"
 );
 // An allocation that was refused, whoever says it: what was to be allocated decides whether it counts.
 pattern!(

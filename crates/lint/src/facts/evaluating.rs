@@ -318,7 +318,7 @@ impl<'a> Facts<'a> {
         }
         let with_graph = |value: &Expr| {
             let known = self.value(value);
-            let named = || outputs.iter().any(|path| self.mentions(value, path));
+            let named = || outputs.iter().any(|path| self.carries_graph(value, path));
             match (known.kind, known.graph) {
                 (_, Truth::No) => false,
                 (Kind::Tensor | Kind::Container, Truth::Yes) => true,

@@ -195,7 +195,7 @@ impl<'a> Facts<'a> {
     }
 
     /// The innermost loop around an expression that binds a path.
-    pub(super) fn loop_that_binds(
+    pub fn loop_that_binds(
         &self,
         unit: UnitId,
         path: &str,

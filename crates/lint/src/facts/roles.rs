@@ -14,6 +14,7 @@ const MODELS: &[&str] = &[
     "backbone",
     "bert",
     "classifier",
+    "clip",
     "cnn",
     "captioner",
     "convnet",
@@ -38,6 +39,7 @@ const MODELS: &[&str] = &[
     "gnn",
     "gpt",
     "gru",
+    "inception",
     "lenet",
     "llm",
     "lm",
@@ -65,6 +67,7 @@ const MODELS: &[&str] = &[
     "separator",
     "student",
     "teacher",
+    "swin",
     "tower",
     "transformer",
     "translator",
@@ -74,7 +77,10 @@ const MODELS: &[&str] = &[
     "vgg",
     "vit",
     "vocoder",
+    "vqgan",
+    "vqvae",
     "wavenet",
+    "xception",
 ];
 
 /// Words for what is not a model although it has a word of one: `model_fn`, `net_name`.

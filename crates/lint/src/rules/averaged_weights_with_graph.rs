@@ -3,6 +3,7 @@
 use super::{Family, Report, Rule};
 use crate::facts::reads::generators;
 use crate::facts::structure::{Assign, BlockKind, UnitId};
+use crate::facts::value::Kind;
 use crate::facts::{Facts, each_expression};
 use crate::finding::Severity;
 use crate::python::{Expr, ExprCall, Operator, span};
@@ -216,8 +217,9 @@ fn parameter_in<'a>(facts: &Facts<'a>, assign: &Assign<'a>) -> Option<&'a str> {
             };
             let mut parameters = false;
             each_expression(&node.iter, &mut |part| {
-                parameters |= matches!(part, Expr::Call(call)
-                    if matches!(facts.method(call), Some((_, "named_parameters" | "parameters"))));
+                parameters |= facts.value(part).kind == Kind::Parameters
+                    || matches!(part, Expr::Call(call)
+                        if matches!(facts.method(call), Some((_, "named_parameters" | "parameters"))));
             });
             let mut found = None;
             if parameters {

@@ -121,7 +121,10 @@ impl<'a> Scope<'a> {
             return Some((argument, Scope::of(unit)));
         }
         if !path.starts_with("self.") {
-            return None;
+            // `for real_score, fake_score in zip(critic(real), critic(fake))`
+            return facts
+                .loop_that_binds(self.unit, path, before)
+                .map(|node| (&*node.iter, self));
         }
         let mut bound = (facts.units_that_see(self.unit, path).into_iter())
             .flat_map(|unit| {

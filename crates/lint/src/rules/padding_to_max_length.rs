@@ -103,9 +103,30 @@ fn is_for_training(facts: &Facts<'_>, call: &Call<'_>) -> bool {
         .calls_in_unit(unit)
         .any(|other| facts.runs_backward(other.node));
     match unit {
-        0 => facts.structure.loop_around(call.place.block).is_some(),
+        0 => {
+            facts.structure.loop_around(call.place.block).is_some()
+                || goes_into_a_dataset(facts, call)
+        }
         _ => !asks && !evaluates,
     }
+}
+
+/// Whether a script makes a dataset of what a tokenizer gives: `TensorDataset(encoded["input_ids"], ...)`.
+fn goes_into_a_dataset(facts: &Facts<'_>, call: &Call<'_>) -> bool {
+    let bound = facts
+        .assigns_in_unit(0)
+        .find(|assign| span(assign.value) == span(call.node))
+        .and_then(|assign| facts.path(assign.target));
+    bound.is_some_and(|path| {
+        facts.calls_in_unit(0).any(|other| {
+            let makes_dataset = match &*other.node.func {
+                Expr::Name(name) => name.id.ends_with("Dataset"),
+                Expr::Attribute(name) => name.attr.ends_with("Dataset"),
+                _ => false,
+            };
+            makes_dataset && facts.gives(other.node, path)
+        })
+    })
 }
 
 /// `padding="max_length"`, and its old form.

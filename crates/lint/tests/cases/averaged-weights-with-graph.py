@@ -111,3 +111,21 @@ def update(shadow, model):
     parameters = dict(model.named_parameters())
     for name in shadow:
         shadow[name] = 0.9 * shadow[name] + 0.1 * parameters[name].detach()
+
+# case: an average of parameters that the object keeps
+class Average:
+    def __init__(self, parameters):
+        self.parameters = list(parameters)
+        self.shadow = [p.detach().clone() for p in self.parameters]
+
+    def update(self):
+        for i, p in enumerate(self.parameters):
+            self.shadow[i] = 0.9 * self.shadow[i] + 0.1 * p  # <- found
+
+average = Average(net.parameters())
+for x, y in loader:
+    loss = criterion(net(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    average.update()

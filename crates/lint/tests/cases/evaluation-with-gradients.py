@@ -859,3 +859,16 @@ def score(model, loader):
 # case: a shape at the end of a cell
 model.eval()
 model(x.cuda())["out"].argmax(0).shape
+
+# case: a web service returns a number
+import torch
+from flask import Flask, jsonify, request
+
+app = Flask(__name__)
+model = torch.load("classifier.pth", map_location="cuda")
+model.eval()
+
+@app.route("/predict", methods=["POST"])
+def predict():
+    y = model(decode(request.data).to("cuda"))  # <- found
+    return jsonify(label=int(y.argmax()))

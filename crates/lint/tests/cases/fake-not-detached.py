@@ -230,3 +230,17 @@ def train(G, Q, D, loader, optimizers, criterion):
         optimizer_QG.zero_grad()
         loss.backward()
         optimizer_QG.step()
+
+# case: the critic has several outputs
+for mel, wav in loader:
+    fake = generator(mel.cuda())
+    loss = 0
+    for real_score, fake_score in zip(critic(wav.cuda()), critic(fake)):  # <- found
+        loss = loss + fake_score.mean() - real_score.mean()
+    critic_optim.zero_grad()
+    loss.backward()
+    critic_optim.step()
+    loss = -sum(score.mean() for score in critic(generator(mel.cuda())))
+    generator_optim.zero_grad()
+    loss.backward()
+    generator_optim.step()

@@ -353,3 +353,28 @@ for step, (x, y) in enumerate(loader):
     loss.backward()
     optimizer.step()
     summary.scalar("loss", loss, step)  # <- found
+
+# case: a dict of meters is told by keywords
+class Mean:
+    def __init__(self):
+        self.s, self.n = 0.0, 0
+
+    def update(self, v):
+        self.s += v
+        self.n += 1
+
+class Metrics:
+    def __init__(self, *names):
+        self.all = {name: Mean() for name in names}
+
+    def update(self, **given):
+        for name, value in given.items():
+            self.all[name].update(value)
+
+metrics = Metrics("loss")
+for x, y in loader:
+    loss = criterion(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    metrics.update(loss=loss)  # <- found

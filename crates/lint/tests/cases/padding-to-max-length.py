@@ -172,3 +172,16 @@ def encode(image, text):
     return processor(image, text, padding="max_length", truncation=True, return_tensors="pt")
 
 Trainer(model=None, train_dataset=map(encode, []))
+
+# case: a script encodes all texts for a dataset
+import torch
+from transformers import BertTokenizerFast, BertForSequenceClassification
+
+tokenizer = BertTokenizerFast.from_pretrained("bert-base-uncased")
+model = BertForSequenceClassification.from_pretrained("bert-base-uncased").cuda()
+encoded = tokenizer(texts, padding="max_length", truncation=True, return_tensors="pt")  # <- found
+dataset = torch.utils.data.TensorDataset(encoded["input_ids"], torch.tensor(labels))
+for ids, y in torch.utils.data.DataLoader(dataset, batch_size=16):
+    loss = model(ids.cuda(), labels=y.cuda()).loss
+    loss.backward()
+    optimizer.step()

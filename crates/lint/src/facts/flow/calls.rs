@@ -333,7 +333,7 @@ impl<'a> Reader<'_, 'a> {
             }
             "list" | "dict" | "set" | "tuple" | "sorted" | "reversed" => match given.first() {
                 None => Value::plain(Kind::Container),
-                Some((_, value)) if value.kind == Kind::Loader => *value,
+                Some((_, value)) if matches!(value.kind, Kind::Loader | Kind::Parameters) => *value,
                 Some((_, value)) => Value {
                     kind: Kind::Container,
                     ..*value

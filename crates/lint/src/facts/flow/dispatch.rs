@@ -71,6 +71,39 @@ impl<'a> Reader<'_, 'a> {
         result
     }
 
+    /// The class of the file whose objects a container holds, if it is made with one.
+    fn class_of_entries(&self, container: &str) -> Option<ClassId> {
+        let mut classes = (self.structure.assigns.iter())
+            .filter(|assign| path(self.text, assign.target) == Some(container))
+            .filter_map(|assign| {
+                let maker = match assign.value {
+                    Expr::DictComp(made) => called(&made.value)?,
+                    Expr::ListComp(made) => called(&made.elt)?,
+                    Expr::Dict(made) => called(&made.items.first()?.value)?,
+                    Expr::List(made) => called(made.elts.first()?)?,
+                    // `defaultdict(Meter)`
+                    Expr::Call(made) => {
+                        let name = self.imports.qualified(&made.func)?;
+                        let first = made.arguments.args.first()?;
+                        match first {
+                            _ if name != "collections.defaultdict" => return None,
+                            Expr::Lambda(lambda) => called(&lambda.body)?,
+                            class => class,
+                        }
+                    }
+                    _ => return None,
+                };
+                let Expr::Name(name) = maker else {
+                    return None;
+                };
+                (self.structure.classes)
+                    .iter()
+                    .position(|class| class.node.name.as_str() == name.id.as_str())
+            });
+        let first = classes.next()?;
+        classes.all(|class| class == first).then_some(first)
+    }
+
     /// The methods of the file that a call on an object of unknown class may run: those of this name, if
     /// that is not one that objects of other libraries have too, or if the object is named like the class.
     fn candidates(&self, call: &'a ExprCall, given: &[(Option<&'a str>, Value)]) -> Vec<UnitId> {
@@ -98,6 +131,15 @@ impl<'a> Reader<'_, 'a> {
                         < parameters.len() + usize::from(!self.structure.takes_object(**unit))
             })
         };
+        // `meters = {name: Meter() for name in names}` holds objects of one class.
+        if !std::ptr::eq(named, &*function.value)
+            && let Some(class) = self.class_of_entries(object)
+        {
+            return self
+                .method_of(class, function.attr.as_str())
+                .into_iter()
+                .collect();
+        }
         let named: Vec<UnitId> = all
             .iter()
             .filter(fits)
@@ -116,6 +158,14 @@ impl<'a> Reader<'_, 'a> {
             return Vec::new();
         }
         fitting
+    }
+}
+
+/// What a call calls.
+fn called(expression: &Expr) -> Option<&Expr> {
+    match expression {
+        Expr::Call(call) => Some(&call.func),
+        _ => None,
     }
 }
 
