@@ -490,3 +490,20 @@ def test_values_from_large_memory_of_numpy_and_of_a_loaders_workers_are_known(
     ], done.stderr
     (report,) = done.reports
     assert not report["assumptions"]
+
+
+def test_a_default_device_holds_for_every_function_that_makes_tensors(
+    rehearse_on_card: Rehearse,
+) -> None:
+    done = rehearse_on_card(
+        """
+        import torch
+        torch.set_default_device("cuda")
+        made = (
+            torch.tensor([1.0]), torch.as_tensor([1.0]), torch.scalar_tensor(1.0), torch.zeros(2),
+            torch.fft.fftfreq(3), torch.arange(3), torch.rand(2),
+        )
+        print({each.device.type for each in made}, made[0].item())
+        """
+    )
+    assert done.stdout.splitlines() == ["{'cuda'} 1.0"], done.stderr

@@ -237,6 +237,24 @@ def _install_families(torch: Any, counter: StepCounter) -> Callable[[Any], objec
     return families.note_message
 
 
+def _constructors() -> set[Any]:
+    """The functions to which `torch.set_default_device` adds a device, as PyTorch keeps them."""
+    from torch.utils import _device
+
+    known: set[Any] = _device._device_constructors()
+    return known
+
+
+def _tell_default_device(constructors: set[Any]) -> None:
+    """Let a default device hold for these functions and for those that now stand before them.
+
+    C++ calls them by the first, Python code by the second.
+    """
+    from torch.utils import _device
+
+    constructors |= _device._device_constructors.__wrapped__()  # type: ignore[attr-defined]
+
+
 def _install_assumptions(
     torch: Any,
     current: session.Session,
@@ -245,6 +263,7 @@ def _install_assumptions(
     on_sent: Callable[[Any], object],
     on_message: Callable[[Any], object],
 ) -> None:
+    constructors = _constructors()
     known = KnownValues(torch)
     share = 0.5 if current.halves_sizes else 1.0
     plausible = Plausible(torch, known, is_zero=current.values == "zero", share=share)
@@ -275,6 +294,8 @@ def _install_assumptions(
         ("argument checks", "checks of arguments fail", lambda: ArgumentChecks(torch, readbacks)),
     ):
         install(part, unknown, lambda make=make: make().install())
+    wrong = "a default device of the script's does not hold for every function"
+    install("default device", wrong, _tell_default_device, constructors)
 
 
 def _install_size_points(
