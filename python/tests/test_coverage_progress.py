@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from ghostgpu.agent.coverage.evaluation_ahead import reachable_evaluations
-from ghostgpu.agent.coverage.extent import BRIEF, THOROUGH
+from ghostgpu.agent.coverage.extent import BRIEF, THOROUGH, Extent
 from ghostgpu.agent.coverage.progress import Progress
 
 
@@ -23,6 +24,11 @@ class Clock:
 
 def _nothing_ahead() -> bool:
     return False
+
+
+def _without_leisure(seconds: float, clock: Clock, extent: Extent = THOROUGH) -> Progress:
+    """With passes that are hurried as soon as nothing new comes."""
+    return Progress(seconds, clock, clock, replace(extent, leisure_share=0.0, later_share=0.0))
 
 
 def _steps_until_enough(progress: Progress, peaks: list[int], end_of_pass: int | None) -> int:
@@ -51,7 +57,7 @@ def _steps_until_enough(progress: Progress, peaks: list[int], end_of_pass: int |
 def test_a_training_is_ended_when_nothing_new_is_seen(
     peaks: list[int], end_of_pass: int | None, expected: int
 ) -> None:
-    progress = Progress(60, Clock())
+    progress = _without_leisure(60, Clock())
     assert _steps_until_enough(progress, peaks, end_of_pass) == expected
 
 
@@ -67,7 +73,7 @@ def test_a_training_is_ended_when_nothing_new_is_seen(
 def test_a_brief_rehearsal_sees_a_later_step_and_one_behind_the_first_pass(
     peaks: list[int], end_of_pass: int | None, expected: int
 ) -> None:
-    progress = Progress(60, Clock(), BRIEF)
+    progress = _without_leisure(60, Clock(), BRIEF)
     assert _steps_until_enough(progress, peaks, end_of_pass) == expected
 
 
@@ -82,13 +88,13 @@ def test_a_brief_rehearsal_sees_a_later_step_and_one_behind_the_first_pass(
 def test_later_epochs_are_alike_if_nothing_new_came_in_any(
     peaks: list[int], are_alike: bool
 ) -> None:
-    progress = Progress(60, Clock())
+    progress = _without_leisure(60, Clock())
     _steps_until_enough(progress, peaks, 5)
     assert progress.later_passes_are_alike == are_alike
 
 
 def test_epochs_that_are_known_to_be_alike_are_left_out() -> None:
-    progress = Progress(60, Clock(), THOROUGH.without_later_passes())
+    progress = _without_leisure(60, Clock(), THOROUGH.without_later_passes())
     # Two passes, and three steps without anything new.
     assert _steps_until_enough(progress, [5], 5) == 13
     assert progress.later_passes_are_alike
@@ -96,7 +102,7 @@ def test_epochs_that_are_known_to_be_alike_are_left_out() -> None:
 
 def test_three_steps_are_made_however_long_they_take() -> None:
     clock = Clock()
-    progress = Progress(10, clock)
+    progress = _without_leisure(10, clock)
     ended = []
     for step in range(1, 5):
         progress.note_step(step, (step,))
@@ -107,7 +113,7 @@ def test_three_steps_are_made_however_long_they_take() -> None:
 
 def test_steps_that_differ_are_watched_longer() -> None:
     def steps_until_enough(allocated: Callable[[int], int]) -> int:
-        progress = Progress(60, Clock())
+        progress = _without_leisure(60, Clock())
         for step in range(1, 1000):
             progress.note_step(step, (1,), allocated(step))
             if progress.is_enough(_nothing_ahead):
@@ -121,7 +127,7 @@ def test_steps_that_differ_are_watched_longer() -> None:
 
 def test_an_evaluation_ahead_is_waited_for_in_a_hurry_and_not_for_ever() -> None:
     clock = Clock()
-    progress = Progress(60, clock)
+    progress = _without_leisure(60, clock)
     ended_at = None
     for step in range(1, 1000):
         progress.note_step(step, (1,))
@@ -135,7 +141,7 @@ def test_an_evaluation_ahead_is_waited_for_in_a_hurry_and_not_for_ever() -> None
 
 
 def test_what_is_new_while_in_a_hurry_is_looked_at_with_time() -> None:
-    progress = Progress(60, Clock())
+    progress = _without_leisure(60, Clock())
     for step in range(1, 12):
         progress.note_step(step, (1,))
         progress.is_enough(lambda: True)
@@ -240,6 +246,24 @@ def test_a_model_called_without_gradients_is_an_evaluation_and_an_average_is_not
     assert lines == ["train.py:23", "train.py:32", "train.py:41"]
 
 
+TRIES_ITSELF = """
+class Net:
+    def forward(self, x):
+        return x
+
+if __name__ == "__main__":
+    Net().eval()
+"""
+
+
+def test_what_an_imported_module_does_as_a_script_is_not_ahead() -> None:
+    sources = [("net.py", TRIES_ITSELF), ("train.py", "import net\nmodel.eval()")]
+    lines = [str(line) for line in reachable_evaluations(sources, "train.py")]
+    assert lines == ["train.py:2"]
+    lines = [str(line) for line in reachable_evaluations(sources, "net.py")]
+    assert lines == ["net.py:7", "train.py:2"]
+
+
 BEFORE_AND_AFTER = """
 def build():
     model = Model().eval()
@@ -279,7 +303,7 @@ def test_text_that_is_no_python_has_no_evaluation(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds_of_a_step", "expected"),
-    [(0.0, 100), (0.05, 100), (10.0, 61)],
+    [(0.0, 100), (0.05, 100), (0.3, 61)],
 )
 def test_a_short_script_is_not_hurried_through(seconds_of_a_step: float, expected: int) -> None:
     steps = [0]
@@ -292,7 +316,7 @@ def test_a_short_script_is_not_hurried_through(seconds_of_a_step: float, expecte
             steps[0] = step
             super().note_step(step, peaks, allocated_bytes)
 
-    progress = CountedProgress(60, Clock(), processor_clock=cpu_time)
+    progress = CountedProgress(60, Clock(), cpu_time)
     # A hundred steps of 0.05 s are more than a twentieth of the budget, and then come ten passes.
     assert _steps_until_enough(progress, [5], 5) == expected
 

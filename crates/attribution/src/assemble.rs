@@ -32,7 +32,7 @@ pub fn assemble(log: &[u8], snapshot: &Snapshot, outside: Outside) -> Recording 
             continue;
         }
         let mut card = Card::new(CardLog::new(log, device), &mut names);
-        card.go_through(trace, snapshot, &mut stacks);
+        card.read_trace(trace, snapshot, &mut stacks);
         if card.unmatched > 0 {
             warnings.push(format!(
                 "{} allocations of device {device} are in PyTorch's history but not in the memory log: \
@@ -107,7 +107,7 @@ impl<'a> Card<'a> {
         }
     }
 
-    fn go_through(&mut self, trace: &DeviceTrace, snapshot: &Snapshot, stacks: &mut Stacks) {
+    fn read_trace(&mut self, trace: &DeviceTrace, snapshot: &Snapshot, stacks: &mut Stacks) {
         let first_time = trace.events.get(0).map_or(0, |event| event.time_us);
         self.memory.phases.push(Phase {
             stage: Stage::Script,

@@ -167,7 +167,7 @@ class ShapeAssumptions:
         if values is not None:
             return int(values.numel())
         count = min(tensor.numel(), 2 ** self._bits(tensor.dtype))
-        self._assume_unique(tensor, count, "elements")
+        self._assume_unique(tensor, count, tensor.numel(), "elements")
         return self._plausible.selected(count)
 
     def _bits(self, dtype: Any) -> int:
@@ -204,7 +204,8 @@ class ShapeAssumptions:
         else:
             count = self._plausible.selected(tensor.size(dim))
             if tensor.numel():
-                self._assume_unique(tensor, tensor.size(dim), f"slices along dimension {dim}")
+                slices = tensor.size(dim)
+                self._assume_unique(tensor, slices, slices, f"slices along dimension {dim}")
         with self._readbacks.answering_copy(count, self._thrust_length_bytes):
             results = original(tensor, dim, *arguments, **options)
         if values is None:
@@ -280,9 +281,9 @@ class ShapeAssumptions:
         with self._readbacks.answering(0, checks=int(is_aligned)):
             return original(padded, mask)
 
-    def _assume_unique(self, tensor: Any, count: int, what: str) -> None:
+    def _assume_unique(self, tensor: Any, count: int, of: int, what: str) -> None:
         if count:
-            who = f"all {count} {what}" if count == tensor.numel() else f"{count} of the {what}"
+            who = f"all {count} {what}" if count == of else f"{count} of the {what}"
             self._assume(f"{who} are different in unique(): {_shape(tensor)}, the largest case")
 
     @quietly

@@ -154,6 +154,7 @@ def test_settings_of_the_allocator_that_are_there_stay(
 def test_a_size_that_is_accepted_can_be_used(size: str) -> None:
     """A trick reads its size as the catalogue does that has checked it."""
     ((name, options),) = catalogue.checked([("offload-activations", {"threshold": size})])
-    trick = OffloadActivations(SimpleNamespace(), SimpleNamespace(), options)
+    hooks: Any = SimpleNamespace()
+    trick = OffloadActivations(SimpleNamespace(), hooks, options)
     assert trick.name == name
     assert trick._host._threshold == catalogue.bytes_of(size)

@@ -59,9 +59,9 @@ fn parts(answer: &Answer, words: Words) -> Vec<String> {
                 with("batches of", batches)
             }
             TrainingPart::LastBatch => with("last batch of", detail),
-            TrainingPart::Evaluation => noted("evaluation", detail),
-            TrainingPart::Checkpoint => noted("checkpoint", detail),
-            TrainingPart::NextEpoch => noted("next epoch", detail),
+            TrainingPart::Evaluation => with("evaluation", detail),
+            TrainingPart::Checkpoint => with("checkpoint", detail),
+            TrainingPart::NextEpoch => in_brackets("next epoch", detail),
             TrainingPart::EndOfScript => "end of the script".to_owned(),
         });
     }
@@ -121,11 +121,10 @@ fn with(words: &str, detail: &str) -> String {
     }
 }
 
-fn noted(word: &str, detail: &str) -> String {
+fn in_brackets(words: &str, detail: &str) -> String {
     match detail {
-        "" => word.to_owned(),
-        place if place.starts_with("at ") => format!("{word} {place}"),
-        detail => format!("{word} ({detail})"),
+        "" => words.to_owned(),
+        detail => format!("{words} ({detail})"),
     }
 }
 

@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 
 use ghostgpu_plan::candidates::KnownTrick;
 use ghostgpu_plan::memory_plan::{
-    Allowance, Combination, CombinationOutcome, MemoryPlan, Searched, SmallerKind, Stopped, Tried,
+    Allowance, Combination, CombinationOutcome, MemoryPlan, RehearsedCombination, Searched,
+    SmallerKind, Stopped,
 };
 use ghostgpu_plan::verdict::OnCard;
 use ghostgpu_recording::{Gpu, Verdict, Versions};
@@ -428,7 +429,7 @@ impl PlanAnswer {
 }
 
 impl Candidate {
-    fn new(tried: &Tried) -> Self {
+    fn new(tried: &RehearsedCombination) -> Self {
         let combination = &tried.combination;
         let (outcome, because, peaks, headroom_bytes) = match &tried.outcome {
             CombinationOutcome::Fits {
@@ -498,7 +499,7 @@ fn needs_allowed(combination: &Combination) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-fn did(tried: &Tried) -> Vec<Did> {
+fn did(tried: &RehearsedCombination) -> Vec<Did> {
     let mut all: Vec<Did> = Vec::new();
     for report in &tried.reports {
         let Some(did) = &report.did else { continue };

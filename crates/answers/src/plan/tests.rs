@@ -33,9 +33,13 @@ fn combination(flags: &[(&str, &str)]) -> Combination {
     all.expect("no conflict")
 }
 
-fn tried(flags: &[(&str, &str)], outcome: CombinationOutcome, relative_time: Option<f64>) -> Tried {
+fn tried(
+    flags: &[(&str, &str)],
+    outcome: CombinationOutcome,
+    relative_time: Option<f64>,
+) -> RehearsedCombination {
     let combination = combination(flags);
-    Tried {
+    RehearsedCombination {
         reports: combination
             .requests()
             .iter()
@@ -82,7 +86,7 @@ fn judgement(verdict: Verdict, reason: &str) -> Judgement {
     }
 }
 
-fn searched(tried: Vec<Tried>) -> Searched {
+fn searched(tried: Vec<RehearsedCombination>) -> Searched {
     Searched {
         as_it_is: judgement(Verdict::DoesNotFit, "out of memory in step 2"),
         needed: peaks(13_552),

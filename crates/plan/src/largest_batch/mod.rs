@@ -257,10 +257,10 @@ struct Searched {
 }
 
 /// How a batch is rehearsed: in a fork, or in a whole run.
-trait TryBatch {
+trait BatchRunner {
     /// Rehearses `batch` with at most `steps` steps, or with the job's own extent. `count` numbers the rehearsals.
     /// Breaks with an answer if the search cannot go on.
-    fn try_batch(
+    fn rehearse_batch(
         &mut self,
         batch: u64,
         steps: Option<u64>,
@@ -281,7 +281,7 @@ fn search(
     start: u64,
     samples: Option<u64>,
     is_cheap: bool,
-    tries: &mut dyn TryBatch,
+    runner: &mut dyn BatchRunner,
 ) -> Result<ControlFlow<LargestBatch, Searched>, Stop> {
     let further = |search: Search| match is_cheap {
         true => search,
@@ -289,7 +289,7 @@ fn search(
     };
     let mut count = 0;
     let mut first = Stage::new(further(goal.search(start)), samples);
-    let over = go_through(&mut first, goal, goal.first_steps, &mut count, tries)?;
+    let over = rehearse_stage(&mut first, goal, goal.first_steps, &mut count, runner)?;
     if let ControlFlow::Break(over) = over {
         return Ok(ControlFlow::Break(over));
     }
@@ -312,7 +312,7 @@ fn search(
             stage.search.note(size, outcome.clone());
         }
     }
-    let over = go_through(&mut stage, goal, None, &mut count, tries)?;
+    let over = rehearse_stage(&mut stage, goal, None, &mut count, runner)?;
     Ok(match over {
         ControlFlow::Break(over) => ControlFlow::Break(over),
         ControlFlow::Continue(()) => ControlFlow::Continue(Searched { stage, count }),
@@ -320,12 +320,12 @@ fn search(
 }
 
 /// Rehearses the sizes that a stage asks for until it has its answer.
-fn go_through(
+fn rehearse_stage(
     stage: &mut Stage,
     goal: &Goal,
     steps: Option<u64>,
     count: &mut usize,
-    tries: &mut dyn TryBatch,
+    runner: &mut dyn BatchRunner,
 ) -> Result<ControlFlow<LargestBatch>, Stop> {
     loop {
         if let Some((smaller, larger)) = stage.without_effect() {
@@ -341,11 +341,11 @@ fn go_through(
             return Ok(ControlFlow::Continue(()));
         };
         *count += 1;
-        match tries.try_batch(batch, steps, *count)? {
+        match runner.rehearse_batch(batch, steps, *count)? {
             ControlFlow::Break(over) => return Ok(ControlFlow::Break(over)),
             ControlFlow::Continue(run) => {
                 stage.note(batch, &run);
-                tries.keep(batch, steps, run);
+                runner.keep(batch, steps, run);
             }
         }
     }
@@ -408,8 +408,8 @@ struct ForkedTries<'a> {
     point: &'a SizePoint,
 }
 
-impl TryBatch for ForkedTries<'_> {
-    fn try_batch(
+impl BatchRunner for ForkedTries<'_> {
+    fn rehearse_batch(
         &mut self,
         batch: u64,
         steps: Option<u64>,
@@ -429,16 +429,18 @@ fn search_forks(
 ) -> Result<ControlFlow<LargestBatch, Stage>, Stop> {
     // A fork made where the arguments are read still has to build the model, which takes a second or more.
     let is_cheap = !matches!(point, SizePoint::Option(_));
-    let mut tries = ForkedTries { forks, point };
+    let mut runner = ForkedTries { forks, point };
     let start = seen.batch.unwrap_or(1);
-    let searched = search(goal, start, seen.samples, is_cheap, &mut tries)?;
+    let searched = search(goal, start, seen.samples, is_cheap, &mut runner)?;
     let Searched { mut stage, count } = match searched {
         ControlFlow::Break(over) => return Ok(ControlFlow::Break(over)),
         ControlFlow::Continue(searched) => searched,
     };
     let sizes = sizes_for_growth(&stage.search).into_iter();
     for (number, batch) in sizes.filter(|_| is_cheap).enumerate() {
-        if let ControlFlow::Continue(run) = tries.try_batch(batch, None, count + number + 1)? {
+        if let ControlFlow::Continue(run) =
+            runner.rehearse_batch(batch, None, count + number + 1)?
+        {
             stage.note(batch, &run);
         }
     }
@@ -503,7 +505,7 @@ fn by_runs(
     own: Option<u64>,
 ) -> Result<LargestBatch, Stop> {
     let start = own.or(goal.given).unwrap_or(1);
-    let mut tries = WholeTries {
+    let mut runner = WholeTries {
         runner,
         point,
         card: goal.card(),
@@ -511,7 +513,7 @@ fn by_runs(
         largest: None,
         last_lines: Vec::new(),
     };
-    let stage = match search(goal, start, None, false, &mut tries)? {
+    let stage = match search(goal, start, None, false, &mut runner)? {
         ControlFlow::Break(over) => return Ok(over),
         ControlFlow::Continue(searched) => searched.stage,
     };
@@ -520,7 +522,7 @@ fn by_runs(
         largest,
         last_lines,
         ..
-    } = tries;
+    } = runner;
     if let Some(reason) = nothing_found(&stage.search, last_lines) {
         return Ok(LargestBatch::NotFound(reason));
     }
@@ -541,8 +543,8 @@ struct WholeTries<'a> {
     last_lines: Vec<String>,
 }
 
-impl TryBatch for WholeTries<'_> {
-    fn try_batch(
+impl BatchRunner for WholeTries<'_> {
+    fn rehearse_batch(
         &mut self,
         batch: u64,
         steps: Option<u64>,

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_grows_linearly_takes_few_tries() {
+    fn memory_that_grows_linearly_takes_few_runner() {
         for (capacity, start) in [(11_000, 8), (11_000, 1), (80_000, 4), (2_000, 512)] {
             let capacity = capacity * MIB;
             let linear = |size: u64| outcome((1_500 + 37 * size) * MIB, capacity);

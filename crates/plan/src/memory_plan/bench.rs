@@ -28,7 +28,7 @@ pub const FOR_EVALUATION: [(&str, &[(&str, &str)]); 6] = [
 
 /// A combination that was rehearsed.
 #[derive(Clone, Debug)]
-pub struct Tried {
+pub struct RehearsedCombination {
     pub combination: Combination,
     pub outcome: CombinationOutcome,
     /// Predicted time for the same samples, where 1 is the plain job.
@@ -62,7 +62,7 @@ pub enum CombinationOutcome {
     Fails(String),
 }
 
-impl Tried {
+impl RehearsedCombination {
     pub fn fits(&self) -> bool {
         matches!(self.outcome, CombinationOutcome::Fits { .. })
     }
@@ -96,7 +96,7 @@ pub struct Bench<'a> {
     plain: &'a Run,
     /// Combinations are rehearsed briefly, because a brief rehearsal of the plain job gave the same figures.
     is_brief: bool,
-    pub tried: Vec<Tried>,
+    pub tried: Vec<RehearsedCombination>,
     /// Tricks that find nothing to change in this script, or with which it fails.
     pub without_place: BTreeSet<String>,
     /// Tricks that evaluation needs, added to every combination from now on.
@@ -212,7 +212,7 @@ impl<'a> Bench<'a> {
             CombinationOutcome::DoesNotFit { .. } => self.relative_time(&run, &left),
             _ => None,
         };
-        self.tried.push(Tried {
+        self.tried.push(RehearsedCombination {
             combination: left,
             relative_time: time,
             outcome,
@@ -404,7 +404,7 @@ impl<'a> Bench<'a> {
             CombinationOutcome::Fits { .. } => self.relative_time(&run, &combination),
             _ => None,
         };
-        self.tried.push(Tried {
+        self.tried.push(RehearsedCombination {
             relative_time: time,
             outcome,
             reports: reports(&run),

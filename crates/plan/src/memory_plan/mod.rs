@@ -25,7 +25,7 @@ use ghostgpu_rehearse::{
 
 pub use allowed::{Allowance, Allowed};
 use bench::{Bench, failure};
-pub use bench::{CombinationOutcome, Tried};
+pub use bench::{CombinationOutcome, RehearsedCombination};
 pub use coarse_time::coarse_time;
 pub use combination::Combination;
 pub use composition::{Composition, Layers};
@@ -72,7 +72,7 @@ pub struct Searched {
     pub needed: Peaks,
     pub composition: Composition,
     /// Every combination that was rehearsed, best first.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<RehearsedCombination>,
     /// The number of rehearsals of combinations, including those with other amounts, less memory or unlimited memory.
     pub rehearsals: usize,
     pub stopped: Stopped,
@@ -97,7 +97,7 @@ pub enum Stopped {
 
 impl Searched {
     /// The best combination, if it fits.
-    pub fn recommended(&self) -> Option<&Tried> {
+    pub fn recommended(&self) -> Option<&RehearsedCombination> {
         self.tried.first().filter(|tried| tried.fits())
     }
 }
@@ -182,7 +182,13 @@ fn go(
 ) -> Result<(), Stop> {
     search.without_other_numbers()?;
     search.with_other_numbers(&question.allowed)?;
-    let fits = |search: &Search| search.bench.tried.iter().any(Tried::fits_with_room);
+    let fits = |search: &Search| {
+        search
+            .bench
+            .tried
+            .iter()
+            .any(RehearsedCombination::fits_with_room)
+    };
     if !fits(search) && question.allowed.changes.is_empty() && !question.allowed.keeps_numerics {
         found.allowed_more = true;
         search.with_other_numbers(&question.allowed.with_all_changes())?;

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::bench::{CombinationOutcome, Tried};
+use super::bench::{CombinationOutcome, RehearsedCombination};
 use super::coarse_time::coarse_time;
 
 /// Sorts combinations, best first:
@@ -15,11 +15,11 @@ use super::coarse_time::coarse_time;
 /// 6. those with fewer tricks, then those with more headroom.
 ///
 /// Combinations that do not fit are sorted by what they need.
-pub fn rank(tried: &mut [Tried], blocks: u64) {
+pub fn rank(tried: &mut [RehearsedCombination], blocks: u64) {
     tried.sort_by(|one, other| compare(one, other, blocks));
 }
 
-fn compare(one: &Tried, other: &Tried, blocks: u64) -> Ordering {
+fn compare(one: &RehearsedCombination, other: &RehearsedCombination, blocks: u64) -> Ordering {
     let degree = degree(one).cmp(&degree(other));
     if degree.is_ne() {
         return degree;
@@ -27,17 +27,17 @@ fn compare(one: &Tried, other: &Tried, blocks: u64) -> Ordering {
     if !one.fits() {
         return needed(one).cmp(&needed(other));
     }
-    let changes_numbers = |tried: &Tried| !tried.combination.keeps_numbers();
-    let time = |tried: &Tried| {
+    let changes_numbers = |tried: &RehearsedCombination| !tried.combination.keeps_numbers();
+    let time = |tried: &RehearsedCombination| {
         let coarse = || coarse_time(&tried.combination, blocks);
         // Predictions are not accurate beyond a hundredth.
         (tried.relative_time.unwrap_or_else(coarse) * 100.0).round()
     };
-    let cannot_be_typed = |tried: &Tried| {
+    let cannot_be_typed = |tried: &RehearsedCombination| {
         let mut requests = tried.combination.requests().iter();
         requests.any(|request| request.flag_words().is_none())
     };
-    let size = |tried: &Tried| tried.combination.requests().len();
+    let size = |tried: &RehearsedCombination| tried.combination.requests().len();
     changes_numbers(one)
         .cmp(&changes_numbers(other))
         .then(time(one).total_cmp(&time(other)))
@@ -51,7 +51,7 @@ fn compare(one: &Tried, other: &Tried, blocks: u64) -> Ordering {
         .then_with(|| headroom(other).cmp(&headroom(one)))
 }
 
-fn degree(tried: &Tried) -> u8 {
+fn degree(tried: &RehearsedCombination) -> u8 {
     match tried.outcome {
         CombinationOutcome::Fits { .. } if tried.fits_with_room() => 0,
         CombinationOutcome::Fits { .. } => 1,
@@ -61,7 +61,7 @@ fn degree(tried: &Tried) -> u8 {
     }
 }
 
-fn headroom(tried: &Tried) -> u64 {
+fn headroom(tried: &RehearsedCombination) -> u64 {
     match tried.outcome {
         CombinationOutcome::Fits { headroom_bytes, .. } => headroom_bytes,
         _ => 0,
@@ -69,7 +69,7 @@ fn headroom(tried: &Tried) -> u64 {
 }
 
 /// What a combination needs; unknown needs come last.
-fn needed(tried: &Tried) -> u64 {
+fn needed(tried: &RehearsedCombination) -> u64 {
     match &tried.outcome {
         CombinationOutcome::DoesNotFit {
             needed: Some(peaks),
@@ -95,11 +95,11 @@ mod tests {
         }
     }
 
-    fn tried(requests: Vec<Request>, outcome: CombinationOutcome) -> Tried {
+    fn tried(requests: Vec<Request>, outcome: CombinationOutcome) -> RehearsedCombination {
         let combination = requests
             .into_iter()
             .try_fold(Combination::none(), |all, request| all.with(request));
-        Tried {
+        RehearsedCombination {
             combination: combination.expect("no conflict"),
             outcome,
             relative_time: None,
@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    fn fits(requests: Vec<Request>, tight_because: Option<&str>) -> Tried {
+    fn fits(requests: Vec<Request>, tight_because: Option<&str>) -> RehearsedCombination {
         let outcome = CombinationOutcome::Fits {
             peaks: peaks(1),
             headroom_bytes: 1,
@@ -117,7 +117,7 @@ mod tests {
         tried(requests, outcome)
     }
 
-    fn misses(name: &str, bytes: Option<u64>) -> Tried {
+    fn misses(name: &str, bytes: Option<u64>) -> RehearsedCombination {
         let outcome = CombinationOutcome::DoesNotFit {
             place: None,
             needed: bytes.map(peaks),
@@ -125,7 +125,7 @@ mod tests {
         tried(vec![Request::named(name)], outcome)
     }
 
-    fn order(mut all: Vec<Tried>) -> Vec<String> {
+    fn order(mut all: Vec<RehearsedCombination>) -> Vec<String> {
         rank(&mut all, 12);
         all.iter()
             .map(|tried| tried.combination.in_words())
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn of_two_equally_fast_combinations_the_one_with_a_flag_comes_first() {
-        let timed = |request: Request, time: f64| Tried {
+        let timed = |request: Request, time: f64| RehearsedCombination {
             relative_time: Some(time),
             ..fits(vec![request], None)
         };

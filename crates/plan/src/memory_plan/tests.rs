@@ -324,7 +324,7 @@ fn accumulation_keeps_the_samples_of_a_step() {
     let mut asked = question(&sheet);
     asked.allowed.changes = [Allowance::Batch].into();
     let found = searched(GPT, &asked);
-    let smaller: Vec<&Tried> = found
+    let smaller: Vec<&RehearsedCombination> = found
         .tried
         .iter()
         .filter(|tried| tried.fits() && tried.combination.has("smaller-batch"))

@@ -47,7 +47,7 @@ class Coverage:
         """Whether there are other ranks, which must take the same batches as this one."""
         self._peaks = peaks
         self.progress = Progress(
-            request.budget_seconds, time.monotonic, _extent(request), time.process_time
+            request.budget_seconds, time.monotonic, time.process_time, _extent(request)
         )
         self.is_at_last_batch = False
         """Whether the latest batch that the script got is the last of its pass."""
@@ -178,7 +178,7 @@ class Coverage:
     def _evaluations(self) -> list[EvaluationLine]:
         """The evaluations that the script can reach."""
         if self._ahead is None:
-            self._ahead = reachable_evaluations(users_sources(self._script))
+            self._ahead = reachable_evaluations(users_sources(self._script), self._script)
         return self._ahead
 
     def _was_entered(self, line: EvaluationLine) -> bool:

@@ -55,15 +55,21 @@ class _Function:
     """The class of a method."""
 
 
-def reachable_evaluations(sources: Iterable[tuple[str, str]]) -> list[EvaluationLine]:
-    """The evaluations in these files (name and text) that can be reached."""
+def reachable_evaluations(
+    sources: Iterable[tuple[str, str]], script: str | None = None
+) -> list[EvaluationLine]:
+    """The evaluations in these files (name and text) that can be reached.
+
+    All but `script` are imported. Without it, each is taken for the script.
+    """
     functions: dict[str, list[_Function]] = {}
     for file, text in sources:
         try:
             tree = ast.parse(text)
         except (SyntaxError, ValueError, RecursionError):
             continue
-        _Reader(file, functions).read(tree, _Function(), _TOP)
+        is_imported = script is not None and file != script
+        _Reader(file, functions, is_imported).read(tree, _Function(), _TOP)
     reached, open_names = {_TOP}, [_TOP]
     calls: Counter[str] = Counter()
     while open_names:
@@ -128,9 +134,10 @@ def _may_be_a_model(called: ast.expr) -> bool:
 class _Reader:
     """Collects what each function calls; functions and methods of the same name are merged."""
 
-    def __init__(self, file: str, functions: dict[str, list[_Function]]) -> None:
+    def __init__(self, file: str, functions: dict[str, list[_Function]], is_imported: bool) -> None:
         self._file = file
         self._functions = functions
+        self._is_imported = is_imported
 
     def read(self, node: ast.AST, function: _Function, name: str) -> None:
         self._functions.setdefault(name, []).append(function)
@@ -146,6 +153,8 @@ class _Reader:
             if in_class is None or not _is_an_optimizer(in_class):
                 self._read_decorators(node, own)
             self.read(node, own, node.name)
+            return
+        if self._is_imported and _is_for_scripts_only(node):
             return
         if _is_evaluation(node):
             last = node.end_lineno or node.lineno
@@ -174,6 +183,13 @@ class _Reader:
         if off and _may_call_a_model(node.body):
             last = max(each.end_lineno or each.lineno for each in off)
             function.without_gradients.append(EvaluationLine(self._file, node.lineno, last))
+
+
+def _is_for_scripts_only(node: ast.AST) -> bool:
+    """Whether this is `if __name__ == "__main__":`, under which modules try themselves."""
+    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
+        return False
+    return any(isinstance(each, ast.Name) and each.id == "__name__" for each in ast.walk(node.test))
 
 
 def _is_an_optimizer(node: ast.ClassDef) -> bool:

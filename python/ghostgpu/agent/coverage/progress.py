@@ -6,7 +6,6 @@ evaluation, a checkpoint. After each optimizer step it is asked whether the scri
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from typing import Callable
 
@@ -33,8 +32,8 @@ class Progress:
         self,
         budget_seconds: float,
         clock: Callable[[], float],
+        processor_clock: Callable[[], float],
         extent: Extent = THOROUGH,
-        processor_clock: Callable[[], float] = lambda: math.inf,
     ) -> None:
         self.budget_seconds = budget_seconds
         self.extent = extent
@@ -161,7 +160,7 @@ class Progress:
             self._hurries_since = self._clock()
             self._passes_when_settled = self.training_passes
             self._processor_when_settled = self._processor_clock()
-        if self._clock() - self._hurries_since >= HURRY_SHARE * self.budget_seconds:
+        if self._hurried_seconds >= HURRY_SHARE * self.budget_seconds:
             return True
         if self._has_time_for_later_passes:
             return False
@@ -175,8 +174,12 @@ class Progress:
         later = self.training_passes - self._passes_when_settled
         if self.has_training_loader and later < self.extent.later_passes:
             return True
-        spent = self._processor_clock() - self._processor_when_settled
-        return spent < self.extent.later_share * self.budget_seconds
+        return self._hurried_seconds < self.extent.later_share * self.budget_seconds
+
+    @property
+    def _hurried_seconds(self) -> float:
+        """CPU seconds in a hurry: how far it leads should not depend on how busy the machine is."""
+        return self._processor_clock() - self._processor_when_settled
 
     @property
     def later_passes_are_alike(self) -> bool:
