@@ -252,7 +252,7 @@ def _tell_default_device(constructors: set[Any]) -> None:
     """
     from torch.utils import _device
 
-    constructors |= _device._device_constructors.__wrapped__()  # type: ignore[attr-defined]
+    constructors |= _device._device_constructors.__wrapped__()
 
 
 def _install_assumptions(
