@@ -22,7 +22,7 @@ STEPS_COMPARED = 8
 different amounts of memory."""
 
 HURRY_SHARE = 1 / 3
-"""Share of the budget for later epochs and for reaching an evaluation that lies ahead."""
+"""Share of the budget, in CPU time, for later epochs and for an evaluation that lies ahead."""
 
 
 class Progress:
