@@ -168,3 +168,27 @@ def test_two_rehearsals_in_one_folder_do_not_disturb_each_other(tmp_path: Path) 
 
 def test_a_folder_that_another_rehearsal_works_in_is_left_to_it(tmp_path: Path) -> None:
     two_rehearsals(tmp_path, SHARING_A_FOLDER)
+
+
+def test_tensors_on_the_card_go_from_workers_to_the_script(rehearse_reference: Rehearse) -> None:
+    done = rehearse_reference(
+        """
+        import torch
+        from torch.utils.data import DataLoader, Dataset
+
+        class Drawn(Dataset):
+            def __len__(self):
+                return 16
+
+            def __getitem__(self, index):
+                return torch.full((1024, 1024), float(index), device="cuda")
+
+        if __name__ == "__main__":
+            for batch in DataLoader(Drawn(), batch_size=4, num_workers=2):
+                print(tuple(batch.shape), batch.device, torch.cuda.memory_allocated())
+        """,
+        "--no-retry",
+    ).expect(0)
+    # A batch of the worker takes 16 MiB of its own, and nothing of the script's.
+    assert done.stdout.count("(4, 1024, 1024) cuda:0 0") == 4
+    assert done["peak_device_bytes"] > 16 * MIB
