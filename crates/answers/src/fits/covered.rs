@@ -145,15 +145,15 @@ mod tests {
                 part(TrainingPart::SmallestBatch, "16×35"),
                 part(TrainingPart::LastBatch, "8"),
                 part(TrainingPart::Evaluation, "at train.py:41"),
-                part(TrainingPart::Checkpoint, "2 files"),
-                part(TrainingPart::NextEpoch, ""),
+                part(TrainingPart::Checkpoint, "at train.py:60"),
+                part(TrainingPart::NextEpoch, "5 steps"),
             ],
             ..Answer::default()
         };
         assert_eq!(
             covered(&answer),
             "9 steps, batches of 16×35 to 16×512, last batch of 8, evaluation at train.py:41, \
-             checkpoint (2 files), next epoch"
+             checkpoint at train.py:60, next epoch (5 steps)"
         );
         assert_eq!(
             covered_in_one_line(&answer, 65),
