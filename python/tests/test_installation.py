@@ -17,16 +17,26 @@ TRAINING = """
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "sentence"),
+    ("module", "method", "sentence"),
     [
-        ("peaks", "PeakTracker", "part `peaks` (RuntimeError: other at broken, line 5): peaks"),
-        ("oom", "OomObserver", "part `out of memory` (RuntimeError: other at broken, line 5): the"),
-        ("known_calls", "KnownCalls", "part `known calls` (RuntimeError: other at broken"),
-        ("data_dependent", "ShapeAssumptions", "part `sizes by value` (RuntimeError: other"),
+        (
+            "peaks",
+            "PeakTracker.install",
+            "part `peaks` (RuntimeError: other at broken, line 5): peaks",
+        ),
+        ("oom", "OomObserver.install", "part `out of memory` (RuntimeError: other at broken"),
+        ("oom", "OomObserver.__init__", "part `out of memory` (RuntimeError: other at broken"),
+        ("training_data", "TrainingDataObserver.__init__", "part `training data` (RuntimeError"),
+        ("known_calls", "KnownCalls.install", "part `known calls` (RuntimeError: other at broken"),
+        (
+            "data_dependent",
+            "ShapeAssumptions.install",
+            "part `sizes by value` (RuntimeError: other",
+        ),
     ],
 )
 def test_a_part_that_cannot_be_installed_is_named_and_the_others_work(
-    rehearse_on_card: Rehearse, module: str, name: str, sentence: str
+    rehearse_on_card: Rehearse, module: str, method: str, sentence: str
 ) -> None:
     done = rehearse_on_card(
         f"""
@@ -35,7 +45,7 @@ def test_a_part_that_cannot_be_installed_is_named_and_the_others_work(
         def broken(*arguments):
             raise RuntimeError("other")
 
-        _ghostgpu.agent.{module}.{name}.install = broken
+        _ghostgpu.agent.{module}.{method} = broken
         {TRAINING}
         """,
         breaks_agent=True,

@@ -102,12 +102,12 @@ def _start(torch: Any) -> None:
     if current.attribution:
         recorder = _install_recorder(torch, current, own_frames, counter, ending)
     on_oom = recorder.note_out_of_memory if recorder is not None else _nothing
-    observer = OomObserver(torch, quietly(on_oom))
-    install("out of memory", "the line that ran out of memory is not known", observer.install)
+    unknown = "the line that ran out of memory is not known"
+    install("out of memory", unknown, lambda: OomObserver(torch, quietly(on_oom)).install())
 
     def lift_fraction() -> None:
         unknown = "a memory fraction that the script sets limits the run with unlimited memory"
-        install("memory fraction", unknown, UnlimitedFraction(torch).install)
+        install("memory fraction", unknown, lambda: UnlimitedFraction(torch).install())
 
     if current.unlimited_memory:
         lift_fraction()
@@ -118,11 +118,10 @@ def _start(torch: Any) -> None:
     watched = (ending, quietly(on_sent), quietly(on_message))
     install("values", unknown, _install_assumptions, torch, current, ranks, *watched)
     unknown = "old gradient buckets may be counted beside the new ones"
-    install("rebuilt buckets", unknown, RebuiltBuckets(torch).install)
+    install("rebuilt buckets", unknown, lambda: RebuiltBuckets(torch).install())
     if not current.full_initialisation:
-        skipper = InitialisationSkipper(torch)
-        install("initialisation", "weights are initialised in full", skipper.install)
-        ending.add_last_act(skipper.tell)
+        unknown = "weights are initialised in full"
+        install("initialisation", unknown, _install_skipper, torch, ending)
     ending.add_last_act(guard.clean_up)
 
     def apply_tricks(wanted: session.Session) -> None:
@@ -130,8 +129,8 @@ def _start(torch: Any) -> None:
             unknown = "the tricks that were asked for were not applied"
             install("tricks", unknown, _install_tricks, torch, wanted, ending)
 
-    data = TrainingDataObserver(torch)
-    install("training data", "how many samples there are is not known", data.install)
+    unknown = "how many samples there are is not known"
+    install("training data", unknown, lambda: TrainingDataObserver(torch).install())
     sizes = None
     if current.size_point is not None:
         unknown = "other sizes than the script's own were not rehearsed"
@@ -220,6 +219,12 @@ def _install_recorder(
     counter.after_count = recorder.note_step
     ending.add_last_act(recorder.finish)
     return recorder
+
+
+def _install_skipper(torch: Any, ending: Ending) -> None:
+    skipper = InitialisationSkipper(torch)
+    skipper.install()
+    ending.add_last_act(skipper.tell)
 
 
 def _install_families(torch: Any, counter: StepCounter) -> Callable[[Any], object]:
