@@ -371,7 +371,8 @@ def test_lightning_validates_though_its_epoch_is_shortened(rehearse_reference: R
         "--no-breakdown",
         environment=SLOW,
     ).expect(0)
-    assert done["steps"] <= 25
+    # The first two epochs, and later ones in a hurry, of 1,530 steps.
+    assert done["steps"] <= 60
     assert done.stdout.startswith("validated ")
     assert {"evaluation", "last-batch", "checkpoint", "next-epoch"} <= set(parts(done))
 

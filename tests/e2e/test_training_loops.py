@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from conftest import MIB, PAGE, Rehearse
@@ -137,7 +138,10 @@ print("all", tuple(result.shape), float(result.abs().max()))
     ).expect(0)
     assert done["steps"] == 0
     assert done["stopped_by_step_limit"] is False
-    assert "all (64, 1024) 0.5" in done.stdout
+    # Numbers that are copied together differ, between a quarter and three quarters.
+    largest = re.search(r"all \(64, 1024\) (\S+)", done.stdout)
+    assert largest is not None
+    assert 0.5 < float(largest[1]) <= 0.75
     # The weights, a few small tensors, and at most a workspace for cuBLAS of 32 MiB.
     assert 0 < done["peak_allocated_bytes"] - PARAMETER_BYTES < 34 * MIB
 

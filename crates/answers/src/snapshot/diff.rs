@@ -169,27 +169,35 @@ fn changes<'a>(before: &'a Side, after: &'a Side) -> (Vec<Change<'a>>, usize) {
 }
 
 /// Width of the figures of a change, with the gaps around them.
-const FIGURES_WIDTH: usize = 50;
+const FIGURES_WIDTH: usize = 38;
+/// The same of the numbers of blocks, for which a narrow terminal has no room beside the holder.
+const BLOCKS_WIDTH: usize = 12;
 
 fn table(changes: &[Change], most: usize, style: Style) -> Table {
-    let mut table = Table::new(&[">change", ">before", ">after", ">blocks", "holder"]);
+    let has_blocks = style.detail == Detail::Everything;
+    let mut titles = vec![">change", ">before", ">after", "holder"];
+    if has_blocks {
+        titles.insert(3, ">blocks");
+    }
+    let width = FIGURES_WIDTH + if has_blocks { BLOCKS_WIDTH } else { 0 };
+    let mut table = Table::new(&titles);
     for change in changes.iter().take(most) {
-        table.push(vec![
+        let mut row = vec![
             signed_change(change.old.0, change.new.0),
             human(change.old.0),
             human(change.new.0),
-            format!("{} → {}", grouped(change.old.1), grouped(change.new.1)),
-            fitting(change.label, FIGURES_WIDTH, style),
-        ]);
+            fitting(change.label, width, style),
+        ];
+        if has_blocks {
+            let blocks = format!("{} → {}", grouped(change.old.1), grouped(change.new.1));
+            row.insert(3, blocks);
+        }
+        table.push(row);
     }
     if changes.len() > most {
-        table.push(vec![
-            String::new(),
-            String::new(),
-            String::new(),
-            String::new(),
-            others(changes.len() - most),
-        ]);
+        let mut row = vec![String::new(); titles.len() - 1];
+        row.push(others(changes.len() - most));
+        table.push(row);
     }
     table
 }
