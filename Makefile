@@ -19,6 +19,9 @@ SHELL := /bin/bash
 GHOSTGPU_VENV ?= .venv
 GHOSTGPU_TEST_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ghostgpu-test
 export PYTHON GHOSTGPU_TEST_CACHE
+# Test environments are installed without bytecode: the first import writes it. Where this variable, which
+# container images like to set, forbids that, every single rehearsal compiles torch anew, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 # What the Python tests start. A build folder elsewhere (CARGO_TARGET_DIR) has no agent around it.
 export GHOSTGPU_COMMAND := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/ghostgpu
