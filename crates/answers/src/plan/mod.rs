@@ -278,7 +278,7 @@ impl PlanAnswer {
     }
 
     fn searched(searched: &Searched, circumstances: &Circumstances) -> Self {
-        let candidates: Vec<Candidate> = searched.tried.iter().map(Candidate::new).collect();
+        let candidates: Vec<Candidate> = searched.rehearsed.iter().map(Candidate::new).collect();
         let best = candidates.first().map(|candidate| candidate.outcome);
         let result = match best {
             Some(CandidateOutcome::Fits) => PlanResult::Found,
@@ -429,9 +429,9 @@ impl PlanAnswer {
 }
 
 impl Candidate {
-    fn new(tried: &RehearsedCombination) -> Self {
-        let combination = &tried.combination;
-        let (outcome, because, peaks, headroom_bytes) = match &tried.outcome {
+    fn new(rehearsed: &RehearsedCombination) -> Self {
+        let combination = &rehearsed.combination;
+        let (outcome, because, peaks, headroom_bytes) = match &rehearsed.outcome {
             CombinationOutcome::Fits {
                 peaks,
                 headroom_bytes,
@@ -469,10 +469,10 @@ impl Candidate {
             because,
             peaks: peaks.map(StoredPeaks::from),
             headroom_bytes,
-            relative_time: tried.relative_time,
+            relative_time: rehearsed.relative_time,
             numerics: combination.numerics(),
             needs_allowed: needs_allowed(combination),
-            did: did(tried),
+            did: did(rehearsed),
         }
     }
 
@@ -499,9 +499,9 @@ fn needs_allowed(combination: &Combination) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-fn did(tried: &RehearsedCombination) -> Vec<Did> {
+fn did(rehearsed: &RehearsedCombination) -> Vec<Did> {
     let mut all: Vec<Did> = Vec::new();
-    for report in &tried.reports {
+    for report in &rehearsed.reports {
         let Some(did) = &report.did else { continue };
         // Several processes may report the same trick.
         if !all.iter().any(|one| one.trick == report.name) {

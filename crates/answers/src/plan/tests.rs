@@ -33,7 +33,7 @@ fn combination(flags: &[(&str, &str)]) -> Combination {
     all.expect("no conflict")
 }
 
-fn tried(
+fn rehearsed(
     flags: &[(&str, &str)],
     outcome: CombinationOutcome,
     relative_time: Option<f64>,
@@ -86,7 +86,7 @@ fn judgement(verdict: Verdict, reason: &str) -> Judgement {
     }
 }
 
-fn searched(tried: Vec<RehearsedCombination>) -> Searched {
+fn searched(rehearsed: Vec<RehearsedCombination>) -> Searched {
     Searched {
         as_it_is: judgement(Verdict::DoesNotFit, "out of memory in step 2"),
         needed: peaks(13_552),
@@ -106,7 +106,7 @@ fn searched(tried: Vec<RehearsedCombination>) -> Searched {
             batch: Some(64),
             tokens: Some(256),
         },
-        tried,
+        rehearsed,
         rehearsals: 31,
         stopped: Stopped::NothingLeft,
         left_out: LeftOut {
@@ -145,8 +145,8 @@ fn answer(plan: &MemoryPlan) -> PlanAnswer {
 pub(crate) fn found(has_time: bool) -> PlanAnswer {
     let time = |time: f64| has_time.then_some(time);
     let mut answer = answer(&MemoryPlan::Searched(Box::new(searched(vec![
-        tried(&[("--checkpoint", "5")], fits(9_940), time(1.14)),
-        tried(
+        rehearsed(&[("--checkpoint", "5")], fits(9_940), time(1.14)),
+        rehearsed(
             &[
                 ("--early-zero-grad", ""),
                 ("--checkpoint", "4"),
@@ -155,17 +155,17 @@ pub(crate) fn found(has_time: bool) -> PlanAnswer {
             fits(10_210),
             time(1.16),
         ),
-        tried(&[("--checkpoint", "auto")], fits(3_420), time(1.34)),
-        tried(&[("--chunks", "2")], fits(7_370), time(1.62)),
-        tried(&[("--offload-activations", "")], fits(4_010), time(2.7)),
-        tried(&[("--amp", "fp16")], fits(8_700), time(0.48)),
-        tried(
+        rehearsed(&[("--checkpoint", "auto")], fits(3_420), time(1.34)),
+        rehearsed(&[("--chunks", "2")], fits(7_370), time(1.62)),
+        rehearsed(&[("--offload-activations", "")], fits(4_010), time(2.7)),
+        rehearsed(&[("--amp", "fp16")], fits(8_700), time(0.48)),
+        rehearsed(
             &[("--amp", "fp16"), ("--optimizer", "adafactor")],
             fits(7_900),
             time(0.61),
         ),
-        tried(&[("--inplace", "")], misses(Some(13_000)), None),
-        tried(
+        rehearsed(&[("--inplace", "")], misses(Some(13_000)), None),
+        rehearsed(
             &[("--optimizer", "8bit")],
             CombinationOutcome::Fails("bitsandbytes is not installed".to_owned()),
             None,
@@ -183,9 +183,9 @@ pub(crate) fn nothing() -> PlanAnswer {
         ("--optimizer", "offload"),
     ];
     let mut nothing = searched(vec![
-        tried(&strongest, misses(Some(11_900)), None),
-        tried(&[("--checkpoint", "auto")], misses(Some(12_400)), None),
-        tried(&[("--chunks", "2")], misses(None), None),
+        rehearsed(&strongest, misses(Some(11_900)), None),
+        rehearsed(&[("--checkpoint", "auto")], misses(Some(12_400)), None),
+        rehearsed(&[("--chunks", "2")], misses(None), None),
     ]);
     let card = |name| Catalogue::builtin().find(name).expect("a card");
     nothing.cards = vec![
@@ -265,7 +265,7 @@ fn one_line_for_each_result() {
         run: run(),
         reason: None,
     });
-    let mut tight = searched(vec![tried(
+    let mut tight = searched(vec![rehearsed(
         &[("--checkpoint", "3")],
         CombinationOutcome::Fits {
             peaks: peaks(10_800),
@@ -275,7 +275,7 @@ fn one_line_for_each_result() {
         None,
     )]);
     let tightly = answer(&MemoryPlan::Searched(Box::new(searched(std::mem::take(
-        &mut tight.tried,
+        &mut tight.rehearsed,
     )))));
     tight.stopped = Stopped::Interrupted(2);
     let interrupted = answer(&MemoryPlan::Searched(Box::new(tight)));
@@ -321,7 +321,7 @@ fn smaller_data_that_saves_nothing_is_not_mentioned() {
 
 #[test]
 fn another_batch_says_what_becomes_of_the_learning_rate() {
-    let way = tried(&[("--checkpoint", "5")], fits(9_943), None);
+    let way = rehearsed(&[("--checkpoint", "5")], fits(9_943), None);
     let mut found = answer(&MemoryPlan::Searched(Box::new(searched(vec![way]))));
     let mut text_with = |batch| {
         found.largest_batch = Some(LargestBatch {
@@ -343,15 +343,15 @@ fn another_batch_says_what_becomes_of_the_learning_rate() {
 #[test]
 fn a_trick_that_fits_in_several_amounts_is_shown_once() {
     let ways = vec![
-        tried(&[("--checkpoint", "5")], fits(9_943), Some(1.14)),
-        tried(&[("--checkpoint", "6")], fits(9_043), Some(1.17)),
-        tried(&[("--chunks", "2")], fits(7_373), Some(1.62)),
-        tried(
+        rehearsed(&[("--checkpoint", "5")], fits(9_943), Some(1.14)),
+        rehearsed(&[("--checkpoint", "6")], fits(9_043), Some(1.17)),
+        rehearsed(&[("--chunks", "2")], fits(7_373), Some(1.62)),
+        rehearsed(
             &[("--checkpoint", "6"), ("--chunks", "2")],
             fits(6_373),
             Some(1.8),
         ),
-        tried(&[("--chunks", "4")], fits(5_373), Some(1.9)),
+        rehearsed(&[("--chunks", "4")], fits(5_373), Some(1.9)),
     ];
     let found = answer(&MemoryPlan::Searched(Box::new(searched(ways))));
     let shown: Vec<&str> = found.ways().map(|way| way.in_words.as_str()).collect();
@@ -370,7 +370,7 @@ fn the_next_command_trains_with_the_plan_or_looks_for_a_larger_batch() {
         python: Some("python3".to_owned()),
         script: vec!["train.py".to_owned()],
     };
-    let way = tried(&[("--checkpoint", "5")], fits(9_943), None);
+    let way = rehearsed(&[("--checkpoint", "5")], fits(9_943), None);
     let mut found = answer(&MemoryPlan::Searched(Box::new(searched(vec![way]))));
     let next = |answer: &PlanAnswer, file: Option<&str>| {
         let words = typed.next(answer, file.map(std::path::Path::new));

@@ -1,4 +1,4 @@
-use ghostgpu_rehearse::Failure;
+use ghostgpu_rehearse::{Failure, Outcome, Purpose, Reason, Rehearsal, Run, SizePointReport, Stop};
 
 use super::*;
 use crate::fake_runner::{

@@ -56,7 +56,7 @@ impl Allowance {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     pub changes: BTreeSet<Allowance>,
-    /// Changes to the numbers are not tried even if nothing else fits.
+    /// Changes to the numbers are not rehearsed even if nothing else fits.
     pub keeps_numerics: bool,
     /// If not empty, only these tricks are used.
     pub only: BTreeSet<String>,

@@ -96,7 +96,7 @@ pub struct Bench<'a> {
     plain: &'a Run,
     /// Combinations are rehearsed briefly, because a brief rehearsal of the plain job gave the same figures.
     is_brief: bool,
-    pub tried: Vec<RehearsedCombination>,
+    pub rehearsed: Vec<RehearsedCombination>,
     /// Tricks that find nothing to change in this script, or with which it fails.
     pub without_place: BTreeSet<String>,
     /// Tricks that evaluation needs, added to every combination from now on.
@@ -134,7 +134,7 @@ impl<'a> Bench<'a> {
             question,
             plain,
             is_brief,
-            tried: Vec::new(),
+            rehearsed: Vec::new(),
             without_place: BTreeSet::new(),
             for_evaluation: Combination::none(),
             rehearsals: 0,
@@ -152,7 +152,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Rehearses a combination on the card, together with the tricks that evaluation needs, and returns its index in
-    /// `tried`. `None` if it cannot be rehearsed: its tricks conflict, none of them has a place, or no rehearsals are
+    /// `rehearsed`. `None` if it cannot be rehearsed: its tricks conflict, none of them has a place, or no rehearsals are
     /// left.
     pub fn on_card(&mut self, wanted: &Combination) -> Result<Option<usize>, Stop> {
         loop {
@@ -173,7 +173,7 @@ impl<'a> Bench<'a> {
                     None => return Ok(None),
                 },
             };
-            if !self.tried[index].ran_out_in_evaluation() || !self.help_evaluation() {
+            if !self.rehearsed[index].ran_out_in_evaluation() || !self.help_evaluation() {
                 return Ok(Some(index));
             }
         }
@@ -212,22 +212,22 @@ impl<'a> Bench<'a> {
             CombinationOutcome::DoesNotFit { .. } => self.relative_time(&run, &left),
             _ => None,
         };
-        self.tried.push(RehearsedCombination {
+        self.rehearsed.push(RehearsedCombination {
             combination: left,
             relative_time: time,
             outcome,
             reports: reports(&run),
             is_thorough: !self.is_brief,
         });
-        Ok(Some(self.tried.len() - 1))
+        Ok(Some(self.rehearsed.len() - 1))
     }
 
     /// The peaks of a combination with unlimited memory, if it does not fit.
     pub fn with_unlimited_memory(&mut self, index: usize) -> Result<Option<Peaks>, Stop> {
-        let CombinationOutcome::DoesNotFit { needed, .. } = &self.tried[index].outcome else {
+        let CombinationOutcome::DoesNotFit { needed, .. } = &self.rehearsed[index].outcome else {
             return Ok(None);
         };
-        let combination = self.tried[index].combination.clone();
+        let combination = self.rehearsed[index].combination.clone();
         let is_spent = self.is_spent() && !self.is_ahead(&combination, Where::Unlimited);
         if needed.is_some() || is_spent {
             return Ok(*needed);
@@ -239,10 +239,10 @@ impl<'a> Bench<'a> {
         let peaks = run.peaks();
         let time = self.relative_time(&run, &combination);
         self.forget_what_did_nothing(&run);
-        let tried = &mut self.tried[index];
-        tried.relative_time = time;
-        tried.reports = reports(&run);
-        if let CombinationOutcome::DoesNotFit { needed, .. } = &mut tried.outcome {
+        let rehearsed = &mut self.rehearsed[index];
+        rehearsed.relative_time = time;
+        rehearsed.reports = reports(&run);
+        if let CombinationOutcome::DoesNotFit { needed, .. } = &mut rehearsed.outcome {
             *needed = Some(peaks);
         }
         Ok(Some(peaks))
@@ -250,10 +250,10 @@ impl<'a> Bench<'a> {
 
     /// Rehearses a combination thoroughly if it was only rehearsed briefly, and replaces its outcome.
     pub fn rehearse_thoroughly(&mut self, index: usize) -> Result<(), Stop> {
-        if self.tried[index].is_thorough {
+        if self.rehearsed[index].is_thorough {
             return Ok(());
         }
-        let combination = self.tried[index].combination.clone();
+        let combination = self.rehearsed[index].combination.clone();
         let (run, outcome) = self.thoroughly(|bench| {
             let run = bench.rehearse(&combination, None)?;
             let outcome = bench.outcome(&combination, &run)?;
@@ -263,10 +263,10 @@ impl<'a> Bench<'a> {
             CombinationOutcome::Fits { .. } => self.relative_time(&run, &combination),
             _ => None,
         };
-        let tried = &mut self.tried[index];
-        tried.relative_time = time.or(tried.relative_time);
-        tried.outcome = outcome;
-        tried.is_thorough = true;
+        let rehearsed = &mut self.rehearsed[index];
+        rehearsed.relative_time = time.or(rehearsed.relative_time);
+        rehearsed.outcome = outcome;
+        rehearsed.is_thorough = true;
         Ok(())
     }
 
@@ -361,7 +361,7 @@ impl<'a> Bench<'a> {
 
     /// Whether a combination does not fit and its peaks with unlimited memory are not known yet.
     pub fn lacks_figures(&self, index: usize) -> bool {
-        let outcome = &self.tried[index].outcome;
+        let outcome = &self.rehearsed[index].outcome;
         matches!(outcome, CombinationOutcome::DoesNotFit { needed: None, .. })
     }
 
@@ -371,7 +371,7 @@ impl<'a> Bench<'a> {
     }
 
     fn position(&self, combination: &Combination) -> Option<usize> {
-        self.tried
+        self.rehearsed
             .iter()
             .position(|it| it.combination == *combination)
     }
@@ -404,14 +404,14 @@ impl<'a> Bench<'a> {
             CombinationOutcome::Fits { .. } => self.relative_time(&run, &combination),
             _ => None,
         };
-        self.tried.push(RehearsedCombination {
+        self.rehearsed.push(RehearsedCombination {
             relative_time: time,
             outcome,
             reports: reports(&run),
             is_thorough: !self.is_brief,
             combination,
         });
-        Ok(Some(self.tried.len() - 1))
+        Ok(Some(self.rehearsed.len() - 1))
     }
 
     /// Notes the tricks that did nothing in a completed run.

@@ -8,7 +8,7 @@ use super::composition::Composition;
 /// The largest number of chunks if the number of samples in a batch is unknown.
 const MOST_CHUNKS: u64 = 16;
 
-/// The numbers of chunks that are tried, up to the number of samples in a batch.
+/// The numbers of chunks that are rehearsed, up to the number of samples in a batch.
 const CHUNKS: [u64; 13] = [2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64];
 
 /// How many tokens each rung cuts off sequences.

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     /// Tries amounts until the search ends, and returns them.
-    fn tried(
+    fn rehearsed(
         mut least: Least,
         true_least: u64,
         mut guess: impl FnMut() -> Option<u64>,
@@ -78,7 +78,7 @@ mod tests {
     fn the_least_amount_is_found_whatever_it_is() {
         for most in [1, 2, 3, 7, 12, 100] {
             for true_least in 1..=most + 1 {
-                assert!(tried(Least::up_to(most), true_least, || None).len() <= 15);
+                assert!(rehearsed(Least::up_to(most), true_least, || None).len() <= 15);
                 let all_fits = {
                     let mut least = Least::up_to(most);
                     if true_least <= most {
@@ -86,9 +86,9 @@ mod tests {
                     }
                     least
                 };
-                tried(all_fits, true_least, || None);
+                rehearsed(all_fits, true_least, || None);
                 for guess in [0, 1, most / 2, most + 5] {
-                    tried(Least::up_to(most), true_least, || Some(guess));
+                    rehearsed(Least::up_to(most), true_least, || Some(guess));
                 }
             }
         }
@@ -99,6 +99,6 @@ mod tests {
         let mut least = Least::up_to(48);
         least.note(48, true);
         let mut guesses = [Some(17), Some(16)].into_iter();
-        assert_eq!(tried(least, 17, || guesses.next().flatten()), [17, 16]);
+        assert_eq!(rehearsed(least, 17, || guesses.next().flatten()), [17, 16]);
     }
 }

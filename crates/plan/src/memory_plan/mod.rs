@@ -13,8 +13,10 @@ mod composition;
 mod families;
 mod least;
 mod nothing_fits;
+mod number_changes;
 mod ranking;
 mod relative_time;
+mod savings;
 mod search;
 
 use ghostgpu_recording::Verdict;
@@ -72,12 +74,12 @@ pub struct Searched {
     pub needed: Peaks,
     pub composition: Composition,
     /// Every combination that was rehearsed, best first.
-    pub tried: Vec<RehearsedCombination>,
+    pub rehearsed: Vec<RehearsedCombination>,
     /// The number of rehearsals of combinations, including those with other amounts, less memory or unlimited memory.
     pub rehearsals: usize,
     pub stopped: Stopped,
     pub left_out: LeftOut,
-    /// Nothing that the user allowed fits, so `tried` also has combinations that change the numbers.
+    /// Nothing that the user allowed fits, so `rehearsed` also has combinations that change the numbers.
     pub allowed_more: bool,
     /// If nothing fits: cards on which the job fits, with the best combination and as it is.
     pub cards: Vec<CardThatFits>,
@@ -98,7 +100,7 @@ pub enum Stopped {
 impl Searched {
     /// The best combination, if it fits.
     pub fn recommended(&self) -> Option<&RehearsedCombination> {
-        self.tried.first().filter(|tried| tried.fits())
+        self.rehearsed.first().filter(|rehearsed| rehearsed.fits())
     }
 }
 
@@ -149,12 +151,12 @@ pub fn find(runner: &mut dyn Rehearse, question: &Question) -> Result<MemoryPlan
     };
     let left_out = search.left_out;
     let rehearsals = search.bench.rehearsals;
-    let mut tried = std::mem::take(&mut search.bench.tried);
-    ranking::rank(&mut tried, composition.blocks);
+    let mut rehearsed = std::mem::take(&mut search.bench.rehearsed);
+    ranking::rank(&mut rehearsed, composition.blocks);
     Ok(MemoryPlan::Searched(Box::new(Searched {
         as_it_is: judgement,
         needed,
-        tried,
+        rehearsed,
         rehearsals,
         stopped,
         left_out,
@@ -185,7 +187,7 @@ fn go(
     let fits = |search: &Search| {
         search
             .bench
-            .tried
+            .rehearsed
             .iter()
             .any(RehearsedCombination::fits_with_room)
     };
@@ -200,16 +202,16 @@ fn go(
     if fits(search) {
         return Ok(());
     }
-    ranking::rank(&mut search.bench.tried, composition.blocks);
+    ranking::rank(&mut search.bench.rehearsed, composition.blocks);
     let closest = search
         .bench
-        .tried
+        .rehearsed
         .iter()
-        .find_map(|tried| match &tried.outcome {
+        .find_map(|rehearsed| match &rehearsed.outcome {
             CombinationOutcome::DoesNotFit {
                 needed: Some(peaks),
                 ..
-            } => Some((tried.combination.clone(), *peaks)),
+            } => Some((rehearsed.combination.clone(), *peaks)),
             _ => None,
         });
     let (best, peaks) = closest.unwrap_or((Combination::none(), needed));

@@ -15,8 +15,8 @@ use super::coarse_time::coarse_time;
 /// 6. those with fewer tricks, then those with more headroom.
 ///
 /// Combinations that do not fit are sorted by what they need.
-pub fn rank(tried: &mut [RehearsedCombination], blocks: u64) {
-    tried.sort_by(|one, other| compare(one, other, blocks));
+pub fn rank(rehearsed: &mut [RehearsedCombination], blocks: u64) {
+    rehearsed.sort_by(|one, other| compare(one, other, blocks));
 }
 
 fn compare(one: &RehearsedCombination, other: &RehearsedCombination, blocks: u64) -> Ordering {
@@ -27,17 +27,17 @@ fn compare(one: &RehearsedCombination, other: &RehearsedCombination, blocks: u64
     if !one.fits() {
         return needed(one).cmp(&needed(other));
     }
-    let changes_numbers = |tried: &RehearsedCombination| !tried.combination.keeps_numbers();
-    let time = |tried: &RehearsedCombination| {
-        let coarse = || coarse_time(&tried.combination, blocks);
+    let changes_numbers = |rehearsed: &RehearsedCombination| !rehearsed.combination.keeps_numbers();
+    let time = |rehearsed: &RehearsedCombination| {
+        let coarse = || coarse_time(&rehearsed.combination, blocks);
         // Predictions are not accurate beyond a hundredth.
-        (tried.relative_time.unwrap_or_else(coarse) * 100.0).round()
+        (rehearsed.relative_time.unwrap_or_else(coarse) * 100.0).round()
     };
-    let cannot_be_typed = |tried: &RehearsedCombination| {
-        let mut requests = tried.combination.requests().iter();
+    let cannot_be_typed = |rehearsed: &RehearsedCombination| {
+        let mut requests = rehearsed.combination.requests().iter();
         requests.any(|request| request.flag_words().is_none())
     };
-    let size = |tried: &RehearsedCombination| tried.combination.requests().len();
+    let size = |rehearsed: &RehearsedCombination| rehearsed.combination.requests().len();
     changes_numbers(one)
         .cmp(&changes_numbers(other))
         .then(time(one).total_cmp(&time(other)))
@@ -51,9 +51,9 @@ fn compare(one: &RehearsedCombination, other: &RehearsedCombination, blocks: u64
         .then_with(|| headroom(other).cmp(&headroom(one)))
 }
 
-fn degree(tried: &RehearsedCombination) -> u8 {
-    match tried.outcome {
-        CombinationOutcome::Fits { .. } if tried.fits_with_room() => 0,
+fn degree(rehearsed: &RehearsedCombination) -> u8 {
+    match rehearsed.outcome {
+        CombinationOutcome::Fits { .. } if rehearsed.fits_with_room() => 0,
         CombinationOutcome::Fits { .. } => 1,
         CombinationOutcome::DoesNotFit { .. } => 2,
         CombinationOutcome::NotKnown(_) => 3,
@@ -61,16 +61,16 @@ fn degree(tried: &RehearsedCombination) -> u8 {
     }
 }
 
-fn headroom(tried: &RehearsedCombination) -> u64 {
-    match tried.outcome {
+fn headroom(rehearsed: &RehearsedCombination) -> u64 {
+    match rehearsed.outcome {
         CombinationOutcome::Fits { headroom_bytes, .. } => headroom_bytes,
         _ => 0,
     }
 }
 
 /// What a combination needs; unknown needs come last.
-fn needed(tried: &RehearsedCombination) -> u64 {
-    match &tried.outcome {
+fn needed(rehearsed: &RehearsedCombination) -> u64 {
+    match &rehearsed.outcome {
         CombinationOutcome::DoesNotFit {
             needed: Some(peaks),
             ..
@@ -95,7 +95,7 @@ mod tests {
         }
     }
 
-    fn tried(requests: Vec<Request>, outcome: CombinationOutcome) -> RehearsedCombination {
+    fn rehearsed(requests: Vec<Request>, outcome: CombinationOutcome) -> RehearsedCombination {
         let combination = requests
             .into_iter()
             .try_fold(Combination::none(), |all, request| all.with(request));
@@ -114,7 +114,7 @@ mod tests {
             headroom_bytes: 1,
             tight_because: tight_because.map(str::to_owned),
         };
-        tried(requests, outcome)
+        rehearsed(requests, outcome)
     }
 
     fn misses(name: &str, bytes: Option<u64>) -> RehearsedCombination {
@@ -122,13 +122,13 @@ mod tests {
             place: None,
             needed: bytes.map(peaks),
         };
-        tried(vec![Request::named(name)], outcome)
+        rehearsed(vec![Request::named(name)], outcome)
     }
 
     fn order(mut all: Vec<RehearsedCombination>) -> Vec<String> {
         rank(&mut all, 12);
         all.iter()
-            .map(|tried| tried.combination.in_words())
+            .map(|rehearsed| rehearsed.combination.in_words())
             .collect()
     }
 

@@ -16,24 +16,17 @@ use super::Question;
 use super::allowed::{Allowance, Allowed};
 use super::bench::{Bench, CombinationOutcome, FOR_EVALUATION, Where};
 use super::coarse_time::coarse_time;
-use super::combination::{Combination, request};
-use super::composition::{Composition, floor_bytes};
+use super::combination::Combination;
+use super::composition::Composition;
 use super::families::{
     FREE, Family, LadderKind, accumulation, checkpointing, families, shorter_sequences, singles,
 };
 use super::least::Least;
-
-/// A trick that saves less than this fraction of the job's memory is not worth its place in a plan.
-const LEAST_SAVING: f64 = 0.002;
-
-/// The same for a trick that costs time.
-const LEAST_COSTLY_SAVING: f64 = 0.01;
+use super::number_changes::number_changes;
+use super::savings::Savings;
 
 /// How many rehearsals are spent on combinations that build on one change of the numbers.
 const REHEARSALS_PER_CHANGE: usize = 12;
-
-/// A combination stays in the search if its estimate exceeds the card by no more than this factor.
-const TOLERANCE: f64 = 1.03;
 
 /// After this many combinations, those that take [`MUCH_LONGER`] than one that fits are skipped.
 const ENOUGH: usize = 24;
@@ -48,8 +41,7 @@ pub struct Search<'a> {
     question: &'a Question<'a>,
     composition: &'a Composition,
     needed: Peaks,
-    /// Single tricks and changes of the numbers, each with its peak on the card or with unlimited memory.
-    alone: Vec<(Combination, u64)>,
+    savings: Savings<'a>,
     /// Combinations of all compatible tricks that save something, and still do not fit.
     too_large: Vec<Combination>,
     pub left_out: LeftOut,
@@ -78,7 +70,7 @@ impl<'a> Search<'a> {
             question,
             composition,
             needed,
-            alone: Vec::new(),
+            savings: Savings::new(composition, needed),
             too_large: Vec::new(),
             left_out: LeftOut::default(),
         }
@@ -94,7 +86,9 @@ impl<'a> Search<'a> {
     pub fn without_other_numbers(&mut self) -> Result<(), Stop> {
         let mut alone = singles(self.composition);
         alone.retain(|family| {
-            !family.has_any(|name| !self.question.allowed.permits(name) || self.is_too_little(name))
+            !family.has_any(|name| {
+                !self.question.allowed.permits(name) || self.savings.can_only_be_small(name)
+            })
         });
         alone.sort_by(|one, other| self.time(one).total_cmp(&self.time(other)));
         for some in alone.chunks(AT_ONCE) {
@@ -102,7 +96,7 @@ impl<'a> Search<'a> {
         }
         self.allocator_settings()?;
         let none = Combination::none();
-        self.try_strongest(&none)?;
+        self.rehearse_strongest(&none)?;
         self.families_on(&none, usize::MAX)
     }
 
@@ -115,7 +109,8 @@ impl<'a> Search<'a> {
         if let Some(family) = smaller.filter(|_| permits(Allowance::Batch)) {
             self.least(&family)?;
         }
-        for prefix in self.prefixes(allowed) {
+        let has_bfloat16 = self.question.card.sheet.capability.major >= 8;
+        for prefix in number_changes(allowed, has_bfloat16, self.composition.blocks) {
             self.on_prefix(&prefix)?;
         }
         let shorter = shorter_sequences(&none, self.composition);
@@ -123,41 +118,6 @@ impl<'a> Search<'a> {
             self.least(&family)?;
         }
         Ok(())
-    }
-
-    /// Combinations of changes in precision, optimizer and model, those with the fewest and mildest changes first.
-    fn prefixes(&self, allowed: &Allowed) -> Vec<Combination> {
-        let has_bfloat16 = self.question.card.sheet.capability.major >= 8;
-        let dtype = match has_bfloat16 {
-            true => "bf16",
-            false => "fp16",
-        };
-        let precision = [
-            Some(request("autocast", &[("dtype", dtype.to_owned())])),
-            has_bfloat16.then(|| Request::named("bfloat16-weights")),
-        ];
-        let optimizer = ["eight-bit-optimizer", "adafactor"].map(|name| Some(Request::named(name)));
-        let lora = [Some(Request::named("lora"))];
-        let mut prefixes = vec![Combination::none()];
-        for axis in [&precision[..], &optimizer, &lora] {
-            let requests = axis.iter().flatten();
-            let permitted = requests.filter(|request| allowed.permits(&request.name));
-            let more: Vec<Combination> = permitted
-                .flat_map(|request| {
-                    let with = prefixes.iter().map(|prefix| prefix.with(request.clone()));
-                    with.flatten().collect::<Vec<Combination>>()
-                })
-                .collect();
-            prefixes.extend(more);
-        }
-        prefixes.retain(|prefix| !prefix.is_empty());
-        let key = |prefix: &Combination| (prefix.requests().len(), prefix.numerics());
-        prefixes.sort_by(|one, other| {
-            let time = |prefix| coarse_time(prefix, self.composition.blocks);
-            let order = key(one).cmp(&key(other));
-            order.then(time(one).total_cmp(&time(other)))
-        });
-        prefixes
     }
 
     fn on_prefix(&mut self, prefix: &Combination) -> Result<(), Stop> {
@@ -168,20 +128,20 @@ impl<'a> Search<'a> {
         let Some(index) = self.bench.on_card(prefix)? else {
             return Ok(());
         };
-        match &self.bench.tried[index].outcome {
+        match &self.bench.rehearsed[index].outcome {
             CombinationOutcome::Fits { .. } => return Ok(()),
             CombinationOutcome::DoesNotFit { .. } => {}
             CombinationOutcome::NotKnown(_) | CombinationOutcome::Fails(_) => return Ok(()),
         }
         if let Some(peaks) = self.bench.with_unlimited_memory(index)? {
-            self.alone.push((prefix.clone(), peaks.device_bytes));
+            self.savings.note(prefix.clone(), peaks.device_bytes);
         }
         // If checkpointing saved nothing of the plain job, it may save something here: with smaller gradients and state
         // the peak moves from the optimizer's step, which has no activations, to the backward pass.
-        if !self.is_saving("checkpointing") && self.question.allowed.permits("checkpointing") {
+        if !self.savings.has("checkpointing") && self.question.allowed.permits("checkpointing") {
             self.least(&checkpointing(prefix, self.composition))?;
         }
-        self.try_strongest(prefix)?;
+        self.rehearse_strongest(prefix)?;
         self.families_on(prefix, REHEARSALS_PER_CHANGE)
     }
 
@@ -191,7 +151,8 @@ impl<'a> Search<'a> {
             .iter()
             .filter_map(|family| Some((family, strongest_of(family)?)))
             .collect();
-        let place = |it: &Combination| match self.cannot_be_enough(it) {
+        let capacity_bytes = self.question.card.capacity_bytes();
+        let place = |it: &Combination| match self.savings.cannot_be_enough(it, capacity_bytes) {
             true => Where::Unlimited,
             false => Where::OnCard,
         };
@@ -202,7 +163,7 @@ impl<'a> Search<'a> {
         self.bench.expect(&wanted)?;
         let mut rehearsed = Vec::new();
         for (family, strongest) in strongest {
-            let index = match self.cannot_be_enough(&strongest) {
+            let index = match self.savings.cannot_be_enough(&strongest, capacity_bytes) {
                 true => self.bench.known_not_to_fit(&strongest)?,
                 false => self.bench.on_card(&strongest)?,
             };
@@ -211,7 +172,7 @@ impl<'a> Search<'a> {
         let lacking = rehearsed.iter().map(|(_, _, index)| *index);
         let lacking = lacking.filter(|index| self.bench.lacks_figures(*index));
         let lacking: Vec<(Combination, Where)> = lacking
-            .map(|index| self.bench.tried[index].combination.clone())
+            .map(|index| self.bench.rehearsed[index].combination.clone())
             .map(|combination| (combination, Where::Unlimited))
             .collect();
         self.bench.expect(&lacking)?;
@@ -227,7 +188,7 @@ impl<'a> Search<'a> {
         strongest: Combination,
         index: usize,
     ) -> Result<(), Stop> {
-        let bytes = match &self.bench.tried[index].outcome {
+        let bytes = match &self.bench.rehearsed[index].outcome {
             CombinationOutcome::Fits { peaks, .. } => Some(peaks.device_bytes),
             CombinationOutcome::DoesNotFit { .. } => {
                 let peaks = self.bench.with_unlimited_memory(index)?;
@@ -236,7 +197,7 @@ impl<'a> Search<'a> {
             CombinationOutcome::NotKnown(_) | CombinationOutcome::Fails(_) => None,
         };
         if let Some(bytes) = bytes {
-            self.alone.push((strongest, bytes));
+            self.savings.note(strongest, bytes);
         }
         if family.ladder.is_some() && bytes.is_some() {
             self.least(family)?;
@@ -244,26 +205,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Whether a trick costs time and can save next to nothing for this job.
-    fn is_too_little(&self, name: &str) -> bool {
-        let least = LEAST_COSTLY_SAVING * self.needed.device_bytes as f64;
-        let most = self.composition.most_saved_by(name);
-        !FREE.contains(&name) && most.is_some_and(|most| (most as f64) < least)
-    }
-
-    /// Whether even the most that its tricks can save is not enough. Then only the amount saved is of interest.
-    fn cannot_be_enough(&self, combination: &Combination) -> bool {
-        let saved: Option<u64> = combination
-            .requests()
-            .iter()
-            .map(|request| self.composition.most_saved_by(&request.name))
-            .sum();
-        saved.is_some_and(|saved| {
-            self.needed.allocated_bytes.saturating_sub(saved) > self.question.card.capacity_bytes()
-        })
-    }
-
-    /// Tries other allocator settings, which take a run from the script's first line, only if unused cached memory would
+    /// Rehearses other allocator settings, which take a run from the script's first line, only if unused cached memory would
     /// make the difference.
     fn allocator_settings(&mut self) -> Result<(), Stop> {
         let target = self.target_bytes();
@@ -286,8 +228,8 @@ impl<'a> Search<'a> {
     }
 
     /// Rehearses all tricks that save something, together. If they do not fit, no part of them does.
-    fn try_strongest(&mut self, prefix: &Combination) -> Result<(), Stop> {
-        let strongest = self.strongest(prefix);
+    fn rehearse_strongest(&mut self, prefix: &Combination) -> Result<(), Stop> {
+        let strongest = self.savings.strongest(prefix);
         if strongest == *prefix || self.fits_within(prefix) {
             return Ok(());
         }
@@ -295,7 +237,7 @@ impl<'a> Search<'a> {
             return Ok(());
         };
         if matches!(
-            self.bench.tried[index].outcome,
+            self.bench.rehearsed[index].outcome,
             CombinationOutcome::DoesNotFit { .. }
         ) {
             self.bench.with_unlimited_memory(index)?;
@@ -304,43 +246,16 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// `prefix` with every compatible trick that saves something, preferring those that save most.
-    fn strongest(&self, prefix: &Combination) -> Combination {
-        let mut savers: Vec<(u64, &Combination)> = self
-            .alone
-            .iter()
-            .filter(|(combination, _)| combination.keeps_numbers())
-            .map(|(combination, bytes)| (self.saving(*bytes), combination))
-            .filter(|(saving, _)| self.is_worth_it(*saving))
-            .collect();
-        savers.sort_by_key(|(saving, _)| std::cmp::Reverse(*saving));
-        let mut all = prefix.clone();
-        for (_, saver) in savers {
-            let has_it = saver
-                .requests()
-                .iter()
-                .any(|request| all.has(&request.name));
-            if !has_it && let Some(more) = all.and(saver) {
-                all = more;
-            }
-        }
-        let chunks = super::families::chunking(&all.without("chunking"), self.composition);
-        match all.has("chunking") {
-            true => chunks.at(chunks.height()).unwrap_or(all),
-            false => all,
-        }
-    }
-
     fn families_on(&mut self, prefix: &Combination, most: usize) -> Result<(), Stop> {
         let free: Vec<&str> = FREE
             .into_iter()
-            .filter(|name| self.is_saving(name) && self.question.allowed.permits(name))
+            .filter(|name| self.savings.has(name) && self.question.allowed.permits(name))
             .collect();
         let mut all = families(prefix, &free, self.composition);
         all.retain(|family| {
             !family.has_any(|name| {
                 let is_own = prefix.has(name);
-                !is_own && (!self.question.allowed.permits(name) || !self.is_saving(name))
+                !is_own && (!self.question.allowed.permits(name) || !self.savings.has(name))
             })
         });
         all.sort_by(|one, other| {
@@ -348,6 +263,7 @@ impl<'a> Search<'a> {
             let order = self.time(one).total_cmp(&self.time(other));
             order.then(size(one).cmp(&size(other)))
         });
+        let target_bytes = self.target_bytes();
         let until = self.bench.rehearsals.saturating_add(most);
         for family in all {
             if self.bench.is_spent() || self.bench.rehearsals >= until {
@@ -357,12 +273,14 @@ impl<'a> Search<'a> {
                 self.left_out.contain_one_that_fits += 1;
                 continue;
             }
-            if self.bench.tried.len() >= ENOUGH && self.is_much_slower(&family, prefix) {
+            if self.bench.rehearsed.len() >= ENOUGH && self.is_much_slower(&family, prefix) {
                 self.left_out.slower += 1;
                 continue;
             }
             let strongest = family.at(family.height());
-            if strongest.is_some_and(|all| self.is_too_large(&all) || !self.may_fit(&all, prefix)) {
+            if strongest.is_some_and(|all| {
+                self.is_too_large(&all) || !self.savings.may_fit(&all, prefix, target_bytes)
+            }) {
                 self.left_out.too_large += 1;
                 continue;
             }
@@ -384,13 +302,13 @@ impl<'a> Search<'a> {
         }
         let mut before = None;
         loop {
-            super::ranking::rank(&mut self.bench.tried, blocks);
+            super::ranking::rank(&mut self.bench.rehearsed, blocks);
             let best = self
                 .bench
-                .tried
+                .rehearsed
                 .first()
-                .filter(|tried| tried.fits_with_room());
-            let best = best.map(|tried| tried.combination.clone());
+                .filter(|rehearsed| rehearsed.fits_with_room());
+            let best = best.map(|rehearsed| rehearsed.combination.clone());
             // A combination without the trick may still rank behind; if the best has not changed, this is done.
             let Some(best) = best.filter(|best| before.as_ref() != Some(best)) else {
                 return Ok(());
@@ -408,8 +326,8 @@ impl<'a> Search<'a> {
             for name in present {
                 self.bench.leave_out_in_evaluation(name);
                 let index = self.bench.on_card(&best.without(name))?;
-                let tried = index.map(|index| &self.bench.tried[index]);
-                if tried.is_some_and(|it| it.fits_with_room() && it.combination != best) {
+                let rehearsed = index.map(|index| &self.bench.rehearsed[index]);
+                if rehearsed.is_some_and(|it| it.fits_with_room() && it.combination != best) {
                     break;
                 }
             }
@@ -420,8 +338,8 @@ impl<'a> Search<'a> {
     /// Rehearses the best combination thoroughly and, if it does not fit then, the next best, until one does.
     pub fn rehearse_best_thoroughly(&mut self) -> Result<(), Stop> {
         loop {
-            super::ranking::rank(&mut self.bench.tried, self.composition.blocks);
-            let best = self.bench.tried.first();
+            super::ranking::rank(&mut self.bench.rehearsed, self.composition.blocks);
+            let best = self.bench.rehearsed.first();
             if best.is_none_or(|best| best.is_thorough || !best.fits()) {
                 return Ok(());
             }
@@ -458,10 +376,10 @@ impl<'a> Search<'a> {
             let Some(index) = self.bench.on_card(&combination)? else {
                 break;
             };
-            let tried = &self.bench.tried[index];
-            let is_enough = tried.fits_with_room();
+            let rehearsed = &self.bench.rehearsed[index];
+            let is_enough = rehearsed.fits_with_room();
             if matches!(
-                tried.outcome,
+                rehearsed.outcome,
                 CombinationOutcome::Fails(_) | CombinationOutcome::NotKnown(_)
             ) {
                 break;
@@ -484,13 +402,13 @@ impl<'a> Search<'a> {
     /// What is known about a family's rungs: from itself, and from combinations with fewer tricks that fit, because what
     /// is enough there is enough here too.
     fn known_rungs(&self, family: &Family) -> Vec<(u64, bool)> {
-        let tried = self.bench.tried.iter();
-        let known = tried.filter_map(|tried| {
-            let rung = family.rung_of(&tried.combination)?;
+        let rehearsed = self.bench.rehearsed.iter();
+        let known = rehearsed.filter_map(|rehearsed| {
+            let rung = family.rung_of(&rehearsed.combination)?;
             let names = family.at(rung)?;
-            let is_enough = tried.fits_with_room();
-            let is_same = tried.combination.requests().len() == names.requests().len();
-            let is_less = tried.combination.is_within(&names);
+            let is_enough = rehearsed.fits_with_room();
+            let is_same = rehearsed.combination.requests().len() == names.requests().len();
+            let is_less = rehearsed.combination.is_within(&names);
             (is_less && (is_enough || is_same)).then_some((rung, is_enough))
         });
         known.collect()
@@ -499,9 +417,9 @@ impl<'a> Search<'a> {
     /// The lowest rung that is enough according to the estimate.
     fn first_guess(&self, family: &Family) -> Option<u64> {
         (1..=family.height()).find(|rung| {
-            family
-                .at(*rung)
-                .is_some_and(|combination| self.estimate(&combination) <= self.target_bytes())
+            family.at(*rung).is_some_and(|combination| {
+                self.savings.estimate(&combination) <= self.target_bytes()
+            })
         })
     }
 
@@ -509,98 +427,16 @@ impl<'a> Search<'a> {
         self.too_large.iter().any(|all| combination.is_within(all))
     }
 
-    fn may_fit(&self, combination: &Combination, prefix: &Combination) -> bool {
-        let has_unknown = combination
-            .requests()
-            .iter()
-            .any(|request| !prefix.has(&request.name) && self.measured(&request.name).is_none());
-        let most = self.target_bytes() as f64 * TOLERANCE;
-        has_unknown || self.estimate(combination) as f64 <= most
-    }
-
-    /// The estimated peak of a combination, as if the savings of its tricks added up.
-    fn estimate(&self, combination: &Combination) -> u64 {
-        let floor = floor_bytes(self.composition, &self.needed);
-        // A combination that builds on a rehearsed change of the numbers is estimated from that.
-        let changed = self
-            .alone
-            .iter()
-            .filter(|(alone, _)| !alone.keeps_numbers() && alone.is_within(combination))
-            .max_by_key(|(alone, _)| alone.requests().len());
-        let base = changed.map_or(self.needed.device_bytes, |(_, bytes)| *bytes);
-        let scale = base.saturating_sub(floor) as f64
-            / self.needed.device_bytes.saturating_sub(floor).max(1) as f64;
-        let requests = combination.requests().iter();
-        let saved: f64 = requests
-            .filter(|request| changed.is_none_or(|(alone, _)| !alone.has(&request.name)))
-            .map(|request| self.saving_of(request) * scale)
-            .sum();
-        base.saturating_sub(saved as u64).max(floor)
-    }
-
-    /// What a trick saves in this amount, according to its rehearsal alone.
-    fn saving_of(&self, wanted: &Request) -> f64 {
-        let Some((measured, bytes)) = self.measured(&wanted.name) else {
-            return 0.0;
-        };
-        let saving = self.saving(bytes) as f64;
-        let number = |request: &Request, option| {
-            let value = request.value(option);
-            value.and_then(|value| value.parse::<f64>().ok())
-        };
-        match wanted.name.as_str() {
-            "checkpointing" => {
-                let blocks = self.composition.blocks.max(1) as f64;
-                saving * number(wanted, "blocks").map_or(1.0, |count| (count / blocks).min(1.0))
-            }
-            "chunking" => {
-                let part = |request: &Request| {
-                    1.0 - 1.0 / number(request, "chunks").unwrap_or(2.0).max(1.0)
-                };
-                let base = measured.get("chunking").map_or(0.5, part);
-                saving / base * part(wanted)
-            }
-            _ => saving,
-        }
-    }
-
-    /// A trick as it was rehearsed alone, with its peak; of several amounts, the one with the lowest.
-    fn measured(&self, name: &str) -> Option<(&Combination, u64)> {
-        let mut alone = self.alone.iter().filter(|(combination, _)| {
-            let requests = combination.requests();
-            requests.len() == 1 && requests[0].name == name
-        });
-        let first = alone.next()?;
-        let best = alone.fold(
-            first,
-            |best, next| if next.1 < best.1 { next } else { best },
-        );
-        Some((&best.0, best.1))
-    }
-
-    fn saving(&self, bytes: u64) -> u64 {
-        self.needed.device_bytes.saturating_sub(bytes)
-    }
-
-    fn is_worth_it(&self, saving: u64) -> bool {
-        saving as f64 >= LEAST_SAVING * self.needed.device_bytes as f64
-    }
-
-    fn is_saving(&self, name: &str) -> bool {
-        let measured = self.measured(name);
-        measured.is_some_and(|(_, bytes)| self.is_worth_it(self.saving(bytes)))
-    }
-
     /// Whether a combination contains one that fits, with the same amounts.
     fn contains_one_that_fits(&self, combination: &Combination) -> bool {
         let mut fitting = self
             .bench
-            .tried
+            .rehearsed
             .iter()
-            .filter(|tried| tried.fits_with_room());
-        fitting.any(|tried| {
+            .filter(|rehearsed| rehearsed.fits_with_room());
+        fitting.any(|rehearsed| {
             let same = |request: &Request| combination.get(&request.name) == Some(request);
-            tried.combination.requests().iter().all(same)
+            rehearsed.combination.requests().iter().all(same)
         })
     }
 
@@ -608,24 +444,24 @@ impl<'a> Search<'a> {
     fn fits_within(&self, prefix: &Combination) -> bool {
         let mut fitting = self
             .bench
-            .tried
+            .rehearsed
             .iter()
-            .filter(|tried| tried.fits_with_room());
-        fitting.any(|tried| prefix.is_within(&tried.combination))
+            .filter(|rehearsed| rehearsed.fits_with_room());
+        fitting.any(|rehearsed| prefix.is_within(&rehearsed.combination))
     }
 
     /// Whether a combination that fits, and changes the numbers no more than `prefix`, takes much less time.
     fn is_much_slower(&self, family: &Family, prefix: &Combination) -> bool {
         let mut fitting = self
             .bench
-            .tried
+            .rehearsed
             .iter()
-            .filter(|tried| tried.fits_with_room());
+            .filter(|rehearsed| rehearsed.fits_with_room());
         let least = self.time(family) / MUCH_LONGER;
-        fitting.any(|tried| {
+        fitting.any(|rehearsed| {
             let is_alike =
-                tried.combination.numerics() <= prefix.numerics().max(Numerics::Rounding);
-            is_alike && coarse_time(&tried.combination, self.composition.blocks) < least
+                rehearsed.combination.numerics() <= prefix.numerics().max(Numerics::Rounding);
+            is_alike && coarse_time(&rehearsed.combination, self.composition.blocks) < least
         })
     }
 

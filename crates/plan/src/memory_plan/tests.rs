@@ -223,8 +223,13 @@ fn searched(training: Training, question: &Question) -> Searched {
 }
 
 fn words(searched: &Searched) -> Vec<String> {
-    let fitting = searched.tried.iter().filter(|tried| tried.fits());
-    fitting.map(|tried| tried.combination.in_words()).collect()
+    let fitting = searched
+        .rehearsed
+        .iter()
+        .filter(|rehearsed| rehearsed.fits());
+    fitting
+        .map(|rehearsed| rehearsed.combination.in_words())
+        .collect()
 }
 
 #[test]
@@ -243,13 +248,17 @@ fn every_way_that_is_said_to_fit_fits_with_the_margin() {
         let question = question(&sheet);
         let found = searched(GPT, &question);
         assert!(found.recommended().is_some(), "{gib} GiB");
-        for tried in found.tried.iter().filter(|tried| tried.fits_with_room()) {
-            let requests: Vec<&TrickRequest> = tried.combination.requests().iter().collect();
+        for rehearsed in found
+            .rehearsed
+            .iter()
+            .filter(|rehearsed| rehearsed.fits_with_room())
+        {
+            let requests: Vec<&TrickRequest> = rehearsed.combination.requests().iter().collect();
             let (step, evaluation) = GPT.with(&requests).expect("possible");
             let needed = (step.max(evaluation) + 400) * MIB;
-            assert!(needed + 200 * MIB <= sheet.total_bytes, "{tried:?}");
-            let CombinationOutcome::Fits { headroom_bytes, .. } = tried.outcome else {
-                panic!("{tried:?}");
+            assert!(needed + 200 * MIB <= sheet.total_bytes, "{rehearsed:?}");
+            let CombinationOutcome::Fits { headroom_bytes, .. } = rehearsed.outcome else {
+                panic!("{rehearsed:?}");
             };
             assert_eq!(headroom_bytes, sheet.total_bytes - needed);
         }
@@ -274,11 +283,11 @@ fn no_more_chunks_are_made_than_are_needed() {
     let sheet = card(5);
     let found = searched(GPT, &question(&sheet));
     let chunks: Vec<u64> = found
-        .tried
+        .rehearsed
         .iter()
-        .filter(|tried| tried.fits() && tried.combination.requests().len() == 1)
-        .filter_map(|tried| {
-            tried
+        .filter(|rehearsed| rehearsed.fits() && rehearsed.combination.requests().len() == 1)
+        .filter_map(|rehearsed| {
+            rehearsed
                 .combination
                 .get("chunking")?
                 .value("chunks")?
@@ -297,22 +306,22 @@ fn numbers_change_only_if_that_is_allowed() {
     let found = searched(GPT, &asked);
     assert!(
         found
-            .tried
+            .rehearsed
             .iter()
-            .all(|tried| tried.combination.keeps_numbers())
+            .all(|rehearsed| rehearsed.combination.keeps_numbers())
     );
     asked.allowed.changes = [Allowance::Precision, Allowance::Optimizer].into();
     let found = searched(GPT, &asked);
     let changed = found
-        .tried
+        .rehearsed
         .iter()
-        .any(|tried| tried.combination.has("autocast"));
+        .any(|rehearsed| rehearsed.combination.has("autocast"));
     assert!(changed, "{:?}", words(&found));
     assert!(
         !found
-            .tried
+            .rehearsed
             .iter()
-            .any(|tried| tried.combination.has("smaller-batch"))
+            .any(|rehearsed| rehearsed.combination.has("smaller-batch"))
     );
     let recommended = found.recommended().expect("a plan");
     assert!(recommended.combination.keeps_numbers(), "{recommended:?}");
@@ -325,14 +334,14 @@ fn accumulation_keeps_the_samples_of_a_step() {
     asked.allowed.changes = [Allowance::Batch].into();
     let found = searched(GPT, &asked);
     let smaller: Vec<&RehearsedCombination> = found
-        .tried
+        .rehearsed
         .iter()
-        .filter(|tried| tried.fits() && tried.combination.has("smaller-batch"))
+        .filter(|rehearsed| rehearsed.fits() && rehearsed.combination.has("smaller-batch"))
         .collect();
     assert!(!smaller.is_empty());
-    for tried in smaller {
+    for rehearsed in smaller {
         let number = |name: &str, option: &str| -> u64 {
-            let request = tried.combination.get(name).expect("both");
+            let request = rehearsed.combination.get(name).expect("both");
             request
                 .value(option)
                 .and_then(|it| it.parse().ok())
@@ -365,9 +374,9 @@ fn if_nothing_fits_more_is_allowed_and_a_card_is_named() {
     let found = searched(GPT, &asked);
     assert!(found.recommended().is_none());
     assert!(found.allowed_more);
-    let misses = found.tried.iter().filter(|tried| {
+    let misses = found.rehearsed.iter().filter(|rehearsed| {
         matches!(
-            tried.outcome,
+            rehearsed.outcome,
             CombinationOutcome::DoesNotFit {
                 needed: Some(_),
                 ..
@@ -397,9 +406,9 @@ fn if_nothing_fits_more_is_allowed_and_a_card_is_named() {
     let kept = searched(GPT, &asked);
     assert!(!kept.allowed_more);
     assert!(
-        kept.tried
+        kept.rehearsed
             .iter()
-            .all(|tried| tried.combination.keeps_numbers())
+            .all(|rehearsed| rehearsed.combination.keeps_numbers())
     );
 }
 
@@ -450,7 +459,7 @@ fn an_interrupt_leaves_the_best_so_far() {
         panic!("searched");
     };
     assert_eq!(found.stopped, Stopped::Interrupted(2));
-    assert!(!found.tried.is_empty());
+    assert!(!found.rehearsed.is_empty());
 }
 
 #[test]
@@ -469,8 +478,11 @@ fn tricks_without_a_place_are_in_no_plan() {
     for gib in [4, 8] {
         let sheet = card(gib);
         let found = searched(GPT, &question(&sheet));
-        for tried in found.tried.iter().filter(|tried| tried.fits()) {
-            assert!(!tried.combination.has("inplace-activations"), "{tried:?}");
+        for rehearsed in found.rehearsed.iter().filter(|rehearsed| rehearsed.fits()) {
+            assert!(
+                !rehearsed.combination.has("inplace-activations"),
+                "{rehearsed:?}"
+            );
         }
     }
 }
@@ -556,7 +568,12 @@ fn a_combination_that_fits_only_briefly_is_not_recommended() {
 #[test]
 fn a_job_whose_later_epochs_need_more_is_rehearsed_thoroughly_throughout() {
     let (found, seen) = found_with_more(8, |rehearsal| u64::from(!is_brief(rehearsal)) * 100);
-    assert!(found.tried.iter().all(|tried| tried.is_thorough));
+    assert!(
+        found
+            .rehearsed
+            .iter()
+            .all(|rehearsed| rehearsed.is_thorough)
+    );
     let brief: Vec<&Rehearsal> = seen.iter().filter(|it| is_brief(it)).collect();
     assert_eq!(brief.len(), 1, "the one that showed it: {brief:?}");
 }
@@ -567,10 +584,10 @@ fn after_many_combinations_much_slower_ones_are_left_out() {
     let mut asked = question(&sheet);
     asked.allowed.changes = Allowance::ALL.into();
     let found = searched(GPT, &asked);
-    assert!(found.tried.len() >= 24, "{}", found.tried.len());
+    assert!(found.rehearsed.len() >= 24, "{}", found.rehearsed.len());
     assert!(found.left_out.slower > 0, "{:?}", found.left_out);
     let few = searched(GPT, &question(&card(12)));
-    assert!(few.tried.len() < 24);
+    assert!(few.rehearsed.len() < 24);
     assert_eq!(few.left_out.slower, 0, "{:?}", few.left_out);
 }
 
