@@ -103,6 +103,33 @@ def test_a_caught_out_of_memory_error_is_kept_but_not_fatal(rehearse_on_card: Re
     assert done.report["exception"] is None
 
 
+def test_a_workspace_that_pytorch_replaces_by_a_smaller_one_is_counted_and_not_listed(
+    rehearse_on_card: Rehearse,
+) -> None:
+    done = rehearse_on_card(
+        """
+        import torch
+        torch.backends.cudnn.benchmark = True
+        images = torch.empty(64, 64, 112, 112, device="cuda")
+        layer = torch.nn.Conv2d(64, 64, 3, padding=1).cuda()
+        free, _ = torch.cuda.mem_get_info()
+        # Room for the output and for workspaces of a few MiB.
+        filler = torch.empty(free - images.nbytes - (100 << 20), dtype=torch.uint8, device="cuda")
+        with torch.no_grad():
+            layer(images)
+        try:
+            torch.empty(64 << 30, dtype=torch.uint8, device="cuda")
+        except torch.OutOfMemoryError:
+            print("went on")
+        """,
+        card={"total_bytes": 24 * GIB},
+    )
+    assert (done.code, done.stdout.strip()) == (0, "went on")
+    assert done.report["workspace_retries"] > 0
+    (oom,) = done.report["ooms"]
+    assert oom["requested_bytes"] == 64 * GIB
+
+
 # An expression, the shape it gets, and words of the assumption that must be stated for it.
 SHAPES: list[tuple[str, list[int], str]] = [
     ("torch.nonzero(x)", [8192, 2], "all 8192 elements are selected"),

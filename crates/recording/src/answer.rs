@@ -59,6 +59,9 @@ pub struct Answer {
     pub not_reached: Vec<NotReached>,
     pub oom: Option<OomReport>,
     pub recovered_ooms: Vec<OomReport>,
+    /// How often PyTorch ran out of memory for a workspace and went on with a smaller one.
+    #[serde(default)]
+    pub workspace_retries: u64,
     pub gpu: Gpu,
     pub torch: Option<String>,
     pub versions: Versions,

@@ -145,7 +145,13 @@ impl Run {
             })
     }
 
-    /// Out-of-memory errors after which the script, or PyTorch itself, went on.
+    /// How often PyTorch ran out of memory for a workspace and went on with a smaller one.
+    pub fn workspace_retries(&self) -> u64 {
+        let processes = self.findings.processes.iter();
+        processes.map(|process| process.workspace_retries).sum()
+    }
+
+    /// Out-of-memory errors that the script caught, and went on.
     pub fn recovered_ooms(&self) -> Vec<&OomReport> {
         let fatal = self.fatal_oom();
         self.findings

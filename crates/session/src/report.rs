@@ -104,6 +104,8 @@ pub struct ProcessReport {
     pub memory_limits: Vec<MemoryLimit>,
     pub step_peaks: Vec<StepPeaks>,
     pub ooms: Vec<OomReport>,
+    /// How often PyTorch ran out of memory for a workspace and went on with a smaller one.
+    pub workspace_retries: u64,
     /// Assumptions of the answer, one sentence each.
     pub assumptions: Vec<String>,
     /// Refused calls, each with the user's line if known.

@@ -122,6 +122,7 @@ class Ending:
         if RECORD.report.pid != os.getpid() or (self._is_forked and not has_cuda):
             return
         RECORD.report.script = _script_name()
+        oom.drop_not_raised()
         while self._last_acts:
             self._last_acts.pop(0)()
         if has_cuda:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import sys
 from collections.abc import Iterator
@@ -36,11 +37,33 @@ class OomObserver:
     def __init__(self, torch: Any, also: Callable[[], object]) -> None:
         self._torch = torch
         self._also = also
+        self._follows_exceptions = False
 
     def install(self) -> None:
         """Attach to the allocator as soon as the script starts CUDA, and no earlier."""
         if hasattr(self._torch._C, "_cuda_attach_out_of_memory_observer"):
+            self._follow_exceptions()
             self._torch.cuda._lazy_call(quietly(self._attach))
+
+    def _follow_exceptions(self) -> None:
+        """See which errors become an exception in Python.
+
+        PyTorch catches those of convolution workspaces itself, in C++, and goes on with a smaller
+        workspace: the script did not run out of memory there.
+        """
+        error = getattr(self._torch.cuda, "OutOfMemoryError", None)
+        if not isinstance(error, type):
+            return
+        original: Callable[..., None] = error.__init__  # type: ignore[misc]
+        note = quietly(_note_raised)
+
+        @functools.wraps(original)
+        def noting(self: BaseException, *arguments: Any, **options: Any) -> None:
+            original(self, *arguments, **options)
+            note(str(self))
+
+        error.__init__ = noting  # type: ignore[misc]
+        self._follows_exceptions = True
 
     def _attach(self) -> None:
         # The `cudaMallocAsync` allocator has no observers. An error that ends the script is still
@@ -60,16 +83,40 @@ class OomObserver:
                 stage=stages.stage_of(frames, self._torch, RECORD.report.steps),
                 stack=describe(frames),
                 moment=moment(frames),
-            )
+            ),
+            is_raised=not self._follows_exceptions,
         )
         self._also()
 
 
-def _remember(oom: Oom) -> None:
+_not_raised: Oom | None = None
+"""The last error of the allocator, as long as it has not become an exception."""
+
+
+def _remember(oom: Oom, is_raised: bool = True) -> None:
+    global _not_raised
+    drop_not_raised()
     ooms = RECORD.report.ooms
     if len(ooms) >= MAX_OOMS:
         ooms.pop()
     ooms.append(oom)
+    _not_raised = None if is_raised else oom
+
+
+def _note_raised(message: str) -> None:
+    global _not_raised
+    if _not_raised is not None and _could_be(_not_raised, message):
+        _not_raised = None
+
+
+def drop_not_raised() -> None:
+    """Count the last error instead of listing it if PyTorch went on by itself."""
+    global _not_raised
+    ooms = RECORD.report.ooms
+    if _not_raised is not None and ooms and ooms[-1] is _not_raised and not ooms[-1].is_fatal:
+        ooms.pop()
+        RECORD.report.workspace_retries += 1
+    _not_raised = None
 
 
 def is_out_of_memory(error: BaseException) -> bool:

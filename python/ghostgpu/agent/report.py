@@ -183,6 +183,8 @@ class ProcessReport:
     memory_limits: list[MemoryLimit] = field(default_factory=list)
     step_peaks: list[StepPeaks] = field(default_factory=list)
     ooms: list[Oom] = field(default_factory=list)
+    workspace_retries: int = 0
+    """How often PyTorch ran out of memory for a workspace and went on with a smaller one."""
     assumptions: list[str] = field(default_factory=list)
     refused: list[RefusedCall] = field(default_factory=list)
     exception: str | None = None

@@ -147,6 +147,7 @@ pub fn answer(
         stopped_by_step_limit: run.stopped_by_step_limit(),
         oom: run.fatal_oom().cloned(),
         recovered_ooms: run.recovered_ooms().into_iter().cloned().collect(),
+        workspace_retries: run.workspace_retries(),
         gpu: Gpu {
             name: circumstances.card.name.clone(),
             total_bytes: circumstances.card.total_bytes,

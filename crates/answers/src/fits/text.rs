@@ -173,6 +173,13 @@ impl FullText<'_> {
     }
 
     fn recovered(&mut self, answer: &Answer) {
+        if answer.workspace_retries > 0 {
+            let sentence = format!(
+                "PyTorch used a smaller workspace {} because memory ran out for a larger one",
+                times(answer.workspace_retries)
+            );
+            self.sheet.paragraph("workspaces", &sentence);
+        }
         let Some(first) = answer.recovered_ooms.first() else {
             return;
         };
