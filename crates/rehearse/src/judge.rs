@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use ghostgpu_session::{Note, OomReport, ProcessReport, RefusedCall, StackFrame, TrickRefusal};
+use ghostgpu_session::{
+    Declined, Note, OomReport, ProcessReport, RefusedCall, StackFrame, TrickRefusal,
+};
 
 use crate::History;
 use crate::SizePointReport;
@@ -166,6 +168,12 @@ impl Run {
     pub fn trick_refusal(&self) -> Option<&TrickRefusal> {
         let mut processes = self.findings.processes.iter();
         processes.find_map(|process| process.refused_trick.as_ref())
+    }
+
+    /// Why the script declines what it was asked to do, if it does.
+    pub fn declined(&self) -> Option<&Declined> {
+        let mut processes = self.findings.processes.iter();
+        processes.find_map(|process| process.declined.as_ref())
     }
 
     /// Calls that were refused. The agent reports them with the user's line, the library without.

@@ -23,7 +23,7 @@ from . import oom
 from .guard import quietly
 from .memory_fraction import memory_limits
 from .peaks import PeakTracker, used_devices
-from .report import RECORD
+from .report import RECORD, Declined
 from .stacks import current_frames, is_user_code, users_line
 
 
@@ -136,6 +136,9 @@ class Ending:
     def _note_exception(self, error: BaseException) -> None:
         text = str(error).strip().splitlines()
         RECORD.report.exception = type(error).__name__ + (f": {text[0]}" if text else "")
+        declined = getattr(error, "ghostgpu_declined", None)
+        if declined is not None:
+            RECORD.report.declined = Declined(*declined)
         oom.note_fatal(error, self._torch)
         for explain in self._explanations:
             explain(error)

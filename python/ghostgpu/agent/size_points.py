@@ -1,4 +1,4 @@
-"""Tries the script with other sizes than its own, for `ghostgpu max-batch` and `estimate`.
+"""Rehearses the script with other sizes than its own, for `ghostgpu max-batch` and `estimate`.
 
 The session names the size point: the training `DataLoader`, an option of the script's command line,
 or a call in one of our own scripts. When the script gets there, the size is set, or the script

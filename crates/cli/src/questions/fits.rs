@@ -23,7 +23,6 @@ use ghostgpu_rehearse::{
 };
 use ghostgpu_text::seconds;
 
-use super::declining::{Declines, Declining};
 use super::recorded::{complete, write_recording};
 use super::{announce, distinct_ranks, relative_paths};
 use crate::commands::AnswerOptions;
@@ -48,7 +47,6 @@ pub struct DoesItFit<'a> {
     pub margin: Option<Margin>,
     /// What the user may type next.
     pub follow_ups: FollowUps,
-    pub declines: Declines,
     /// First find out which ranks must be run.
     pub finds_distinct_ranks: bool,
 }
@@ -152,7 +150,7 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
 }
 
 /// Rehearses the job as it is, with more ranks if the first ones do not represent all.
-fn rehearsed(question: &DoesItFit, stream: Stream) -> anyhow::Result<(Prepared, Declining, Run)> {
+fn rehearsed(question: &DoesItFit, stream: Stream) -> anyhow::Result<(Prepared, WholeRuns, Run)> {
     let promise = match question.job.values {
         UnknownValues::Plausible => "nothing is computed, unknown values read as ordinary numbers",
         UnknownValues::Zero => "nothing is computed, unknown values read as 0",
@@ -174,8 +172,7 @@ fn rehearsed(question: &DoesItFit, stream: Stream) -> anyhow::Result<(Prepared, 
         if round == 0 {
             announce(&prepared, "running", promise);
         }
-        let runs = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
-        let mut runner = Declining::new(runs, question.declines);
+        let mut runner = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
         runner.send_output_to(match stream {
             Stream::Error => ScriptOutput::AllToStderr,
             Stream::Output => ScriptOutput::Inherited,
@@ -196,7 +193,7 @@ fn rehearsed(question: &DoesItFit, stream: Stream) -> anyhow::Result<(Prepared, 
 fn need_of(
     question: &DoesItFit,
     run: &Run,
-    runner: &mut Declining,
+    runner: &mut WholeRuns,
 ) -> Result<(Need, Option<Memory>), Stop> {
     let unknown = |because: &str| Need::Unknown {
         because: because.to_owned(),
@@ -241,7 +238,7 @@ fn scaling(
     question: &DoesItFit,
     run: &Run,
     prepared: &Prepared,
-    runner: &mut Declining,
+    runner: &mut WholeRuns,
 ) -> Result<Option<Scaling>, Stop> {
     let Some((batch, sequence)) = question.growth.clone() else {
         return Ok(None);

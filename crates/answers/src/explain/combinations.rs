@@ -8,7 +8,7 @@ use crate::fits::next::{quoted, wrapped};
 use crate::plan::{Candidate, PlanAnswer};
 
 /// How many combinations one screen shows.
-const MOST_WAYS: usize = 3;
+const MOST_SHOWN: usize = 3;
 
 /// How many lines one of them takes at most.
 const MOST_LINES: usize = 2;
@@ -16,10 +16,10 @@ const MOST_LINES: usize = 2;
 /// Adds the best combinations, and the command for the first.
 pub fn add_best(sheet: &mut Sheet, plan: &PlanAnswer, catalogue: &Catalogue) {
     let width = sheet.text_width();
-    let ways = plan.ways().take(MOST_WAYS).enumerate();
-    let lines: Vec<String> = ways
-        .flat_map(|(index, way)| {
-            let text = format!("{}. {}", index + 1, in_words(way, catalogue));
+    let shown = plan.fitting().take(MOST_SHOWN).enumerate();
+    let lines: Vec<String> = shown
+        .flat_map(|(index, fitting)| {
+            let text = format!("{}. {}", index + 1, in_words(fitting, catalogue));
             wrap(&text, width).into_iter().take(MOST_LINES)
         })
         .collect();
@@ -30,16 +30,16 @@ pub fn add_best(sheet: &mut Sheet, plan: &PlanAnswer, catalogue: &Catalogue) {
 /// Adds all combinations, with what each does.
 pub fn add_all(sheet: &mut Sheet, plan: &PlanAnswer, catalogue: &Catalogue) {
     let lines: Vec<String> = plan
-        .ways()
+        .fitting()
         .enumerate()
-        .map(|(index, way)| {
-            let did: Vec<&str> = way.did.iter().map(|did| did.did.as_str()).collect();
+        .map(|(index, fitting)| {
+            let did: Vec<&str> = fitting.did.iter().map(|did| did.did.as_str()).collect();
             let clause = say!(catalogue, "list-clause");
             let did = did.iter().map(|did| format!("{clause}{did}"));
             format!(
                 "{}. {}{}",
                 index + 1,
-                in_words(way, catalogue),
+                in_words(fitting, catalogue),
                 did.collect::<String>()
             )
         })
@@ -56,7 +56,7 @@ pub fn add_all(sheet: &mut Sheet, plan: &PlanAnswer, catalogue: &Catalogue) {
 
 /// How many combinations [`add_best`] does not show.
 pub fn not_shown(plan: &PlanAnswer) -> usize {
-    plan.ways().count().saturating_sub(MOST_WAYS)
+    plan.fitting().count().saturating_sub(MOST_SHOWN)
 }
 
 fn add_command(sheet: &mut Sheet, plan: &PlanAnswer, catalogue: &Catalogue) {
@@ -69,16 +69,16 @@ fn add_command(sheet: &mut Sheet, plan: &PlanAnswer, catalogue: &Catalogue) {
 }
 
 /// `--checkpoint 8 (same results up to rounding): 9.83 GiB on the card, time ×1.15`.
-fn in_words(way: &Candidate, catalogue: &Catalogue) -> String {
-    let device = way.peaks.map_or(0, |peaks| peaks.peak_device_bytes);
-    let time = way
+fn in_words(fitting: &Candidate, catalogue: &Catalogue) -> String {
+    let device = fitting.peaks.map_or(0, |peaks| peaks.peak_device_bytes);
+    let time = fitting
         .relative_time
-        .map(|time| say!(catalogue, "way-time", time = format!("{time:.2}")));
+        .map(|time| say!(catalogue, "combination-time", time = format!("{time:.2}")));
     say!(
         catalogue,
-        "way",
-        what = way.in_words.clone(),
-        effect = effect(way.numerics).words(catalogue),
+        "combination",
+        what = fitting.in_words.clone(),
+        effect = effect(fitting.numerics).words(catalogue),
         device = human(device),
         time = time.unwrap_or_default()
     )
