@@ -396,7 +396,7 @@ def test_the_files_of_several_machines_give_one_answer(
         assert done.returncode == code, done.stderr
         return done.stderr
 
-    report([*files, "--to", "json", "-o", str(document)])
+    report([*files, "--json", "-o", str(document)])
     both = json.loads(document.read_text())
     assert [card["rank"] for card in both["cards"]] == [0, 1, 2, 3]
 

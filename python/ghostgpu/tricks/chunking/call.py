@@ -17,7 +17,7 @@ from torch import nn
 
 from ..accumulation_weights import Reduction
 from ..refusal import Refused
-from ..surviving_oom_errors import first_line, is_out_of_memory, out_of_memory_error, release
+from ..surviving_oom_errors import first_line, given_up, is_out_of_memory, release
 from .at_once import have_gradients, is_in_float16, scaled
 from .attributes import PlainAttributes, attributes_set
 from .batch import ALTERNATIVE, Batch, bounds
@@ -430,9 +430,10 @@ class Call:
             if chunks >= samples
             else f"it did not fit in {chunks} chunks, even with what they keep on the host"
         )
-        return out_of_memory_error(torch)(
+        return given_up(
+            torch,
             f"{self.name} ran out of memory in {where} with a batch of {samples}: {what}.{held} "
-            f"The last error was: {trouble}"
+            f"The last error was: {trouble}",
         )
 
     def _refused(self, reason: str) -> Refused:
