@@ -25,9 +25,9 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from .report import RECORD
-from .stacks import is_user_code
-from .steps import RehearsalComplete
+from ..report import RECORD
+from ..stacks import is_user_code
+from ..steps import RehearsalComplete
 
 OTHERS_AFTER_SECONDS = 5.0
 """How long a loop may read the same ordinary value before it gets others."""

@@ -12,10 +12,10 @@ import os
 from types import ModuleType
 from typing import Any, Callable
 
+from ..guard import note_fault, quietly
+from ..session import Session
 from .checkpoint_paths import CheckpointPaths
 from .file_hooks import FileHooks, is_local_path
-from .guard import note_fault, quietly
-from .session import Session
 from .sparse_file import SparseFile
 
 

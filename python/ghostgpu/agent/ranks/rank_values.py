@@ -16,7 +16,7 @@ import threading
 import time
 from typing import Any, BinaryIO, Callable, Optional
 
-from .shared_numbers import RANK_LEFT_PREFIX, RANKS_FOLDER
+from ..shared_numbers import RANK_LEFT_PREFIX, RANKS_FOLDER
 
 Pieces = list[Optional[bytes]]
 """What one rank contributes to a call; None where it is not known."""

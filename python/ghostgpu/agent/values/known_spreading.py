@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from .calls import put_around
+from ..calls import put_around
 from .host_values import Call
 from .known_values import KnownValues
 

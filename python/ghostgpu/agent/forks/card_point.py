@@ -18,8 +18,8 @@ import stat
 import sys
 from typing import Any, Callable
 
+from ..guard import note_fault
 from . import fork_server
-from .guard import note_fault
 
 _FIRST_OF_SCRIPT = 3
 """Lower file descriptors are the standard streams."""

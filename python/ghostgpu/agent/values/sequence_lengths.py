@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from .calls import put_around
-from .guard import quietly
+from ..calls import put_around
+from ..guard import quietly
+from ..report import RECORD
+from ..stacks import users_line
 from .known_values import KnownValues
-from .report import RECORD
-from .stacks import users_line
 
 
 class SequenceLengths:

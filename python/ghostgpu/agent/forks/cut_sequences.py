@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tricks.sequences import cut, named_tensors, sequence_length
+from ...tricks.sequences import cut, named_tensors, sequence_length
 
 
 class CutBatches:

@@ -16,9 +16,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from ..report import RECORD
+from ..session import RanksRequest
 from .absent_ranks import RUN_RANKS_VARIABLE
-from .report import RECORD
-from .session import RanksRequest
 
 _POLL_SECONDS = 0.05
 _TERMINATION_SECONDS = 10.0

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .kernels import put_in_front
+from ..kernels import put_in_front
+from ..report import RECORD
 from .readbacks import Readbacks
-from .report import RECORD
 
 _CHECKED = {"linalg_eig": "torch.linalg.eig: the matrix is assumed to have no infinities or NaNs"}
 """Operators that check their arguments on the card, and what is assumed about the arguments."""

@@ -36,8 +36,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from ..operators import Operators
 from .known_values import KnownValues
-from .operators import Operators
 
 ORDINARY = 0.5
 """What a floating-point number reads as: positive and below one, so that logarithms and quotients

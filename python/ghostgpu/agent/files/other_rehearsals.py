@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from .shared_numbers import RUN_FOLDER_PREFIX, WRITTEN_FILES
+from ..shared_numbers import RUN_FOLDER_PREFIX, WRITTEN_FILES
 
 
 def append_line(path: str, fields: dict[str, object]) -> None:

@@ -16,8 +16,8 @@ import shutil
 import sys
 from typing import Any, Callable
 
+from ..guard import note_fault, quietly
 from .checkpoint_paths import CheckpointPaths
-from .guard import note_fault, quietly
 from .value_files import describes_weights, is_curve, is_weights, may_hold_values
 
 Function = Callable[..., Any]

@@ -17,11 +17,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
-from . import preload
+from .. import preload
+from ..guard import quietly
+from ..values.host_values import Content, Geometry, NotKnown
+from ..values.known_values import KnownValues
 from .absent_ranks import AbsentRanks, speaker_for
-from .guard import quietly
-from .host_values import Content, Geometry, NotKnown
-from .known_values import KnownValues
 from .rank_values import Channel, Pieces, RankValues
 
 MAX_SENT_BYTES = 4 << 20

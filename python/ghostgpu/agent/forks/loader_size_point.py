@@ -12,11 +12,11 @@ import functools
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from ..tricks.loader_batch import set_batch, why_not_settable
+from ...tricks.loader_batch import set_batch, why_not_settable
+from ..guard import quietly
+from ..report import RECORD
+from ..stacks import users_line
 from .cut_sequences import CutBatches
-from .guard import quietly
-from .report import RECORD
-from .stacks import users_line
 
 if TYPE_CHECKING:
     from .size_points import SizeSetter

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import os
 
-from .shared_numbers import (
+from ..shared_numbers import (
     RANK_BLOCKED_PREFIX,
     RANK_LEFT_PREFIX,
     RANK_STANDING_PREFIX,

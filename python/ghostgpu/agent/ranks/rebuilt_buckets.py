@@ -18,8 +18,8 @@ import time
 import weakref
 from typing import Any, Callable
 
-from .report import RECORD
-from .sizes import human
+from ..report import RECORD
+from ..sizes import human
 
 WATCHDOG_PERIOD_S = 0.1
 """`kWatchdogThreadSleepMillis` of PyTorch's `ProcessGroupNCCL`."""

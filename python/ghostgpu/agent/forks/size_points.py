@@ -11,15 +11,15 @@ import json
 import os
 from typing import Any, Callable
 
+from ..ending import Ending
+from ..guard import quietly
+from ..report import RECORD, SizePointReport
+from ..session import SizePointRequest
+from ..stacks import users_line
+from ..steps import StepCounter
 from . import fork_server
 from .argument_size_point import ArgumentSizePoint, batch_options
-from .ending import Ending
-from .guard import quietly
 from .loader_size_point import LoaderSizePoint
-from .report import RECORD, SizePointReport
-from .session import SizePointRequest
-from .stacks import users_line
-from .steps import StepCounter
 
 
 class SizeSetter:

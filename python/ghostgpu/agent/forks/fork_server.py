@@ -19,8 +19,8 @@ import threading
 import time
 from typing import Any, Callable
 
-from . import preload
-from .shared_numbers import SESSION_FILE, SESSION_VARIABLE
+from .. import preload
+from ..shared_numbers import SESSION_FILE, SESSION_VARIABLE
 
 _HARMLESS_THREADS = frozenset({"TMonitor"})
 """Threads that a fork can do without: tqdm's, which redraws stuck progress bars."""

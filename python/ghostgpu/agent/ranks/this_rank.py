@@ -15,14 +15,14 @@ import threading
 import time
 from typing import Any
 
-from . import preload
+from .. import preload
+from ..guard import quietly
+from ..report import RECORD
+from ..shared_numbers import RANK_LEFT_PREFIX, RANKS_FOLDER
 from .absent_ranks import ranks_of_this_machine, run_ranks
-from .guard import quietly
 from .rank_processes import rank_by_variables
 from .rank_values import LEFT_KEY
 from .rebuilt_buckets import wait_for_watchdogs
-from .report import RECORD
-from .shared_numbers import RANK_LEFT_PREFIX, RANKS_FOLDER
 from .stuck_ranks import StuckRanks, rank_and_size
 
 STEPS_AHEAD = 2

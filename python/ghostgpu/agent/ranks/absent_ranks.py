@@ -25,8 +25,8 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
-from . import preload
-from .guard import quietly
+from .. import preload
+from ..guard import quietly
 
 RUN_RANKS_VARIABLE = "GHOSTGPU_RUN_RANKS"
 """Which ranks of the job are run, in ascending order: set by our launcher."""

@@ -18,14 +18,14 @@ import sys
 import threading
 from typing import Any, Callable
 
-from .calls import put_around
-from .guard import quietly
-from .kernels import put_in_front
+from ..calls import put_around
+from ..guard import quietly
+from ..kernels import put_in_front
+from ..report import RECORD
+from ..stacks import users_line
 from .known_values import KnownValues
 from .plausible import Plausible
 from .readbacks import Readbacks
-from .report import RECORD
-from .stacks import users_line
 
 INT32_BYTES = 4
 

@@ -26,9 +26,9 @@ import sys
 from collections.abc import Iterator
 from typing import Union
 
+from ..report import RECORD
+from ..shared_numbers import WRITTEN_FILES
 from .other_rehearsals import OtherRehearsals, append_line, is_in
-from .report import RECORD
-from .shared_numbers import WRITTEN_FILES
 from .value_files import is_weights
 
 AnyPath = Union[str, "os.PathLike[str]"]

@@ -17,15 +17,16 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from . import kernels, known_calls, known_values
+from .. import kernels
+from ..guard import quietly
+from ..kernels import put_in_front
+from ..preload import ReadbackAnswerer
+from ..report import RECORD
+from ..stacks import users_line, users_line_of
+from . import known_calls, known_values
 from .assertions import asserted
-from .guard import quietly
-from .kernels import put_in_front
 from .known_values import KnownValues
 from .plausible import Plausible
-from .preload import ReadbackAnswerer
-from .report import RECORD
-from .stacks import users_line, users_line_of
 from .waiting_loops import WaitingLoops
 
 LINES_SHOWN = 5

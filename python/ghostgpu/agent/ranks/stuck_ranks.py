@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
-from ..tricks.user_code import frames_of, is_user_code
+from ...tricks.user_code import frames_of, is_user_code
+from ..guard import quietly
+from ..shared_numbers import NOTES_PREFIX, RANKS_FOLDER
 from .absent_ranks import ranks_of_this_machine, run_ranks
-from .guard import quietly
 from .rank_processes import RankProcess, RankProcesses, number_in, rank_by_variables
-from .shared_numbers import NOTES_PREFIX, RANKS_FOLDER
 
 LOOK_EVERY_SECONDS = 1.0
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import functools
 from typing import Any, Iterable, Sequence
 
-from .guard import quietly
-from .report import RECORD, GroupFamily
+from ..guard import quietly
+from ..report import RECORD, GroupFamily
 
 
 def add_group(families: list[GroupFamily], members: Sequence[int]) -> GroupFamily:

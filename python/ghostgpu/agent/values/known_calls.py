@@ -18,15 +18,15 @@ import gc
 from types import ModuleType
 from typing import Any, Callable
 
-from ..tricks.dynamo_shield import shielded
+from ...tricks.dynamo_shield import shielded
+from ..calls import tell_torchscript
+from ..guard import install
+from ..kernels import put_in_front
+from ..operators import Operators
 from .assertions import asserted
-from .calls import tell_torchscript
 from .followed_functions import Followed, followed_functions, is_uncounted
-from .guard import install
 from .host_values import SMALL_BYTES, Blank, Call, Content, Geometry, NotKnown, Shown
-from .kernels import put_in_front
 from .known_values import KnownValues
-from .operators import Operators
 from .plausible import CHECK_FOR_INVALID, GUESSED, WITHOUT_EFFECT, Plausible
 from .sequence_slots import keep_from_being_sequences
 
