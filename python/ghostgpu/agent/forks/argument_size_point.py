@@ -121,7 +121,7 @@ def present_value(words: list[str], option: str) -> int | None:
 def with_value(words: list[str], option: str, number: int) -> list[str]:
     """The command line with the option set to `number`: in its place, or at the end.
 
-    `crates/cli/src/commands/max_batch/words.rs` does the same for whole runs.
+    `crates/rehearse/src/words.rs` does the same for whole runs.
     """
     result = list(words)
     prefix = option if option.endswith("=") else option + "="
