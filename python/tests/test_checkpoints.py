@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Rehearse, needs_torch
 
-from ghostgpu.agent.checkpoint_paths import CheckpointPaths
+from ghostgpu.agent.files.checkpoint_paths import CheckpointPaths
 from ghostgpu.agent.shared_numbers import RUN_FOLDER_PREFIX, WRITTEN_FILES
 
 pytestmark = needs_torch

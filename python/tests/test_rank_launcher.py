@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ghostgpu.agent.absent_ranks import speaker_for
-from ghostgpu.agent.rank_launcher import Place, places
+from ghostgpu.agent.ranks.absent_ranks import speaker_for
+from ghostgpu.agent.ranks.rank_launcher import Place, places
 from ghostgpu.agent.session import RanksRequest
 
 

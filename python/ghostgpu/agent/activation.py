@@ -9,39 +9,40 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..tricks.dynamo_shield import shielded
-from . import checkpoints, oom, preload, session
-from .absent_ranks import AbsentRanks
+from . import oom, preload, session
 from .attribution import MemoryRecorder
-from .checks import ArgumentChecks
-from .collectives import Collectives
-from .data_dependent import ShapeAssumptions
 from .ending import Ending
+from .files import checkpoints
 from .guard import install, note_fault, quietly
 from .initialisation import InitialisationSkipper
-from .known_calls import KnownCalls
-from .known_copies import KnownCopies
-from .known_spreading import KnownSpreading
-from .known_values import KnownValues
 from .memory_fraction import UnlimitedFraction
 from .oom import OomObserver
 from .own_frames import OwnFrames
 from .peaks import PeakTracker
-from .plausible import Plausible
-from .rank_values import RankValues
-from .ranks import Ranks
-from .readbacks import Readbacks
-from .rebuilt_buckets import RebuiltBuckets
+from .ranks.absent_ranks import AbsentRanks
+from .ranks.collectives import Collectives
+from .ranks.rank_values import RankValues
+from .ranks.rebuilt_buckets import RebuiltBuckets
+from .ranks.this_rank import Ranks
 from .report import RECORD, ChangeReport, RefusedCall, TrickRefusal
-from .sequence_lengths import SequenceLengths
 from .stacks import current_frames, describe, users_line
 from .steps import StepCounter
 from .training_data import TrainingDataObserver
-from .triton_kernels import TritonKernels
+from .values.checks import ArgumentChecks
+from .values.data_dependent import ShapeAssumptions
+from .values.known_calls import KnownCalls
+from .values.known_copies import KnownCopies
+from .values.known_spreading import KnownSpreading
+from .values.known_values import KnownValues
+from .values.plausible import Plausible
+from .values.readbacks import Readbacks
+from .values.sequence_lengths import SequenceLengths
+from .values.triton_kernels import TritonKernels
 from .warning_places import install_warning_places
 
 if TYPE_CHECKING:
     from .coverage import Coverage
-    from .size_points import SizeSetter
+    from .forks.size_points import SizeSetter
 
 _after_import: list[Callable[[ModuleType], object]] = []
 """Called with each watched module that is imported after torch."""
@@ -75,7 +76,7 @@ def _start(torch: Any) -> None:
         return  # torch without CUDA: the command line sees this in the report and tells the user
     install("library", "the lines of refused calls are not known", _tell_library, torch)
     if current.ranks is not None:
-        from .rank_launcher import RankLauncher
+        from .ranks.rank_launcher import RankLauncher
 
         launcher = RankLauncher(torch, current.ranks, current.run_dir)
         install("launcher", "all ranks of one node are run", launcher.install)
@@ -176,7 +177,7 @@ def _start(torch: Any) -> None:
             apply_tricks(wanted)
 
     if current.copy_socket is not None:
-        from .card_point import CardPoint
+        from .forks.card_point import CardPoint
 
         point = CardPoint(torch, current.copy_socket, begin_in_copy)
         install("copies", "every rehearsal begins with the script's first line", point.install)
@@ -228,7 +229,7 @@ def _install_skipper(torch: Any, ending: Ending) -> None:
 
 
 def _install_families(torch: Any, counter: StepCounter) -> Callable[[Any], object]:
-    from .group_families import GroupFamilies
+    from .ranks.group_families import GroupFamilies
 
     families = GroupFamilies(torch)
     install("groups", "which ranks are alike is not known", families.install)
@@ -307,7 +308,7 @@ def _install_size_points(
     torch: Any, request: session.SizePointRequest, ending: Ending, counter: StepCounter
 ) -> SizeSetter:
     # Imported only here: most rehearsals do not need it.
-    from . import size_points
+    from .forks import size_points
 
     return size_points.start(torch, request, ending, counter)
 
@@ -352,7 +353,7 @@ def _install_tricks(torch: Any, current: session.Session, ending: Ending) -> Non
 
 
 def _is_made_by_the_fork_server() -> bool:
-    from . import fork_server
+    from .forks import fork_server
 
     return fork_server.is_forking()
 
