@@ -368,6 +368,9 @@ impl Case<'_> {
         if self.finding.kind == Kind::Jetson {
             return self.advisor.jetson();
         }
+        if self.finding.kind == Kind::Jax {
+            return self.advisor.jax(self.finding, self.purpose);
+        }
         if self.finding.figures.text_named(LIBRARY) == Some("llama.cpp") {
             return self
                 .advisor

@@ -265,6 +265,12 @@ impl Advisor<'_> {
             Some("Level Zero" | "Vulkan" | "OpenCL" | "ncnn") => {
                 self.advise("less-at-once", "batch_size=1")
             }
+            Some("LM Studio") => self
+                .advise(
+                    "lm-studio-lighter",
+                    "lms load MODEL --context-length 8192 --gpu 0.5",
+                )
+                .with_effect(Effect::Service),
             Some("PaddlePaddle") => self
                 .advise(
                     "paddle-cpu",

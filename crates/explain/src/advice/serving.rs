@@ -300,9 +300,7 @@ impl Advisor<'_> {
             self.advise("jax-remat", "jax.checkpoint(layer)")
                 .with_effect(Effect::Rounding)
         });
-        // A TPU has no pool to enlarge.
-        let is_tpu = finding.figures.total.is_some() && finding.figures.requested.is_none();
-        if is_tpu {
+        if finding.is_on_tpu() {
             let shard = self.advise(
                 "jax-shard",
                 "jax.device_put(params, NamedSharding(mesh, P(\"data\")))",

@@ -374,6 +374,11 @@ fn framework(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
         let reason = say!(catalogue, "tpu-program", needed = needed, total = total);
         return Reasoned::new(Situation::FrameworkPool, reason);
     }
+    if finding.is_on_tpu() {
+        let free = figures.free.unwrap_or_default();
+        let reason = say!(catalogue, "tpu-buffer", requested = requested, free = free);
+        return Reasoned::new(Situation::Full, reason);
+    }
     let reason = match finding.kind {
         Kind::OtherAllocator => {
             let library = figures.text_named(LIBRARY).unwrap_or_default();
