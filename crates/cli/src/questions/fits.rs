@@ -129,13 +129,6 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
             note(format_args!("wrote {what} to {}", path.display()));
         }
     }
-    if let count @ 1.. = run.removed_files.len() {
-        note(format_args!(
-            "removed {count} file{} that the script wrote, since a rehearsal's \
-             checkpoints hold no trained weights (--keep-checkpoints keeps them)",
-            if count == 1 { "" } else { "s" }
-        ));
-    }
     match verdict {
         Verdict::TimedOut => Err(timeout_failure(&question.job).into()),
         Verdict::Refused => Err(refusal_failure(&answer).into()),
