@@ -283,6 +283,7 @@ def _install_assumptions(
     absent = AbsentRanks(torch)
     waits = "ranks that are run may wait for those that are not"
     install("absent ranks", waits, absent.install)
+    _after_import.append(quietly(absent.after_import))
     collectives = Collectives(torch, known, rank_values, absent)
     collectives.on_message = on_message
     _after_import.append(quietly(TritonKernels(torch, known).after_import))

@@ -294,9 +294,14 @@ class CheckpointPaths:
 
     def _list_folder_of(self, wanted: str) -> None:
         folder = os.path.dirname(wanted)
-        # Only the folder itself, not the ones above it: they may hold the script's log.
-        if folder in self._new_folders and folder not in self._made:
-            self._list(folder, is_folder=True)
+        if folder not in self._new_folders or folder in self._made:
+            return
+        self._list(folder, is_folder=True)
+        # Those above it may hold the script's log: they are removed only if nothing is left there.
+        above = os.path.dirname(folder)
+        while above in self._new_folders:
+            self._write_down({"path": above, "is_folder": False})
+            above = os.path.dirname(above)
 
     def _write_down(self, fields: dict[str, object]) -> None:
         append_line(os.path.join(self._run_dir, WRITTEN_FILES), fields)
