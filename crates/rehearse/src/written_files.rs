@@ -19,15 +19,15 @@ pub fn open_list(run_dir: &Path, workplace: &Path) -> std::io::Result<()> {
 
 /// Removes the files that the agent listed in a run folder; returns those that existed.
 ///
-/// A fork removes its own files when it ends. Everything else is left to this: other ranks, or the next line of a shell
-/// script, may want to read what a process wrote. Nothing older than the run is touched, whatever the list says, and
+/// A process that the command line started removes its files when it ends, and so does a fork. Everything else is left to
+/// this: other ranks, or the next line of a shell script, may want to read what a process wrote. Nothing older than the run is touched, whatever the list says, and
 /// nothing that another rehearsal works with.
 pub fn remove_written_files(run_dir: &Path, started: SystemTime) -> Vec<PathBuf> {
     // The order matters: of two rehearsals that end at the same time, the later one finds the other's list closed, and
     // removes what both worked with.
     let own = close_list(run_dir);
     let lists = lists_of_others(run_dir);
-    let others: BTreeSet<PathBuf> = lists.iter().flat_map(|list| list.files.clone()).collect();
+    let others: BTreeSet<PathBuf> = lists.iter().flat_map(|list| list.own_files()).collect();
     let mut listed: BTreeMap<PathBuf, (bool, SystemTime)> = BTreeMap::new();
     for file in own {
         if file.is_redirected || file.is_workplace || !file.path.is_absolute() {
@@ -117,10 +117,17 @@ struct OthersList {
     path: PathBuf,
     /// What it works with.
     files: BTreeSet<PathBuf>,
+    /// The names among these whose files it keeps elsewhere, because somebody else had made them first.
+    redirected: BTreeSet<PathBuf>,
     workplace: Option<PathBuf>,
 }
 
 impl OthersList {
+    /// The files that are its own.
+    fn own_files(&self) -> impl Iterator<Item = PathBuf> {
+        self.files.difference(&self.redirected).cloned()
+    }
+
     /// Whether it has written there, or may: a script checks for a folder before it writes into it, and only the write
     /// is visible here.
     fn may_work_in(&self, folder: &Path) -> bool {
@@ -144,8 +151,10 @@ fn lists_of_others(run_dir: &Path) -> Vec<OthersList> {
             let (workplaces, written): (Vec<_>, Vec<_>) = read_list(&entry.path())
                 .into_iter()
                 .partition(|line| line.is_workplace);
+            let redirected = written.iter().filter(|line| line.is_redirected);
             OthersList {
                 path: entry.path().join(WRITTEN_FILES),
+                redirected: redirected.map(|line| line.path.clone()).collect(),
                 files: written.into_iter().map(|file| file.path).collect(),
                 workplace: workplaces.into_iter().map(|line| line.path).next(),
             }
@@ -271,7 +280,12 @@ mod tests {
         for path in [&own, &other, &root.join("shared"), &root.join("left")] {
             std::fs::create_dir(path).expect("folder");
         }
-        for path in ["shared/mine.pt", "shared/theirs.pt", "theirs.pt"] {
+        for path in [
+            "shared/mine.pt",
+            "shared/theirs.pt",
+            "theirs.pt",
+            "first.pt",
+        ] {
             std::fs::write(root.join(path), "x").expect("file");
         }
         old_file(&root.join("left/state.json"));
@@ -287,6 +301,7 @@ mod tests {
                 serde_json::json!({ "path": root.join("shared"), "is_folder": true }),
                 serde_json::json!({ "path": root.join("shared/mine.pt") }),
                 serde_json::json!({ "path": root.join("theirs.pt"), "is_redirected": true }),
+                serde_json::json!({ "path": root.join("first.pt") }),
                 serde_json::json!({
                     "path": root.join("left"), "is_folder": true, "since": long_ago.as_secs_f64(),
                 }),
@@ -294,10 +309,15 @@ mod tests {
         );
         list(
             &other,
-            &[serde_json::json!({ "path": root.join("shared/theirs.pt") })],
+            &[
+                serde_json::json!({ "path": root.join("shared/theirs.pt") }),
+                // It came second, and keeps its own elsewhere.
+                serde_json::json!({ "path": root.join("first.pt"), "is_redirected": true }),
+            ],
         );
         let removed = remove_written_files(&own, SystemTime::now() - Duration::from_secs(60));
-        let expected = ["left", "left/state.json", "shared/mine.pt"].map(|path| root.join(path));
+        let expected = ["first.pt", "left", "left/state.json", "shared/mine.pt"];
+        let expected = expected.map(|path| root.join(path));
         assert_eq!(removed, expected);
         assert!(root.join("shared/theirs.pt").exists());
         assert!(root.join("theirs.pt").exists());

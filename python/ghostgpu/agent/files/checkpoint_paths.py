@@ -5,10 +5,10 @@ A rehearsal's checkpoint holds zeros, so it must neither replace a real one nor 
 * a file that already exists is left alone. The new one goes to the run folder, where the script
   can read it back under the name it knows;
 * a file that does not exist is written where the script wants it, after its name has been added to
-  `written-files.jsonl` in the run folder. The command line deletes it when the whole job has
-  ended: another rank, or the next line of a shell script, may want to read it. A fork deletes what
-  it wrote itself. So is the folder deleted that it is in, if the rehearsal created it: trainers
-  take a `checkpoint-500` without weights for a checkpoint.
+  `written-files.jsonl` in the run folder. It is deleted when the process ends. Where the process is
+  one of several, the command line deletes it when all have ended: another rank, or the next line of
+  a shell script, may want to read it. So is the folder deleted that it is in, if the rehearsal
+  created it: trainers take a `checkpoint-500` without weights for a checkpoint.
 
 Two rehearsals in one folder do not disturb each other: a name belongs to the one that creates the
 file first, and the other is redirected; a folder that another rehearsal may use is left to it.
@@ -34,6 +34,7 @@ from .other_rehearsals import (
     append_line,
     is_in,
     is_of_whole_rehearsal,
+    is_started_by_command_line,
     lines_of,
 )
 from .value_files import is_weights
@@ -64,10 +65,12 @@ class CheckpointPaths:
         self._gone: dict[str, int] = {}
         self._has_told = False
         self._others = OtherRehearsals(run_dir)
+        self._is_whole_job = is_started_by_command_line()
 
     def forget_parent(self) -> None:
         """Called in a forked child: the parent deletes its own files."""
         self._made = {}
+        self._is_whole_job = False
 
     def move_to(self, run_dir: str, started_at: float) -> None:
         """Called in a copy of the script that continues as another rehearsal."""
@@ -75,6 +78,7 @@ class CheckpointPaths:
         self._started_at = started_at
         self._others = OtherRehearsals(run_dir)
         self.forget_parent()
+        self._is_whole_job = True  # copies are made of no others
 
     def note_new_folder(self, path: AnyPath) -> None:
         """The script created a folder."""
@@ -237,8 +241,11 @@ class CheckpointPaths:
         return is_left
 
     def clean_up(self) -> None:
-        """At the end of this process: delete what it wrote, unless the command line does."""
-        if not is_of_whole_rehearsal(self._run_dir):
+        """At the end of this process: delete what it wrote, unless others of the job may want it.
+
+        Then the command line does.
+        """
+        if self._is_whole_job or not is_of_whole_rehearsal(self._run_dir):
             self.delete_made()
 
     def delete_made(self) -> None:

@@ -5,6 +5,7 @@ The run folders of a machine are all in one place (`crates/rehearse/src/run_dir.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -78,6 +79,15 @@ def _folder_of_rehearsal(run_dir: str) -> str | None:
 def is_of_whole_rehearsal(run_dir: str) -> bool:
     """Whether the command line reads the list in this folder; a fork has a folder inside."""
     return _folder_of_rehearsal(run_dir) == run_dir
+
+
+def is_started_by_command_line() -> bool:
+    """Whether the command line started this process directly. If not, it may be one of several."""
+    with contextlib.suppress(OSError):
+        parent = os.path.basename(os.readlink(f"/proc/{os.getppid()}/exe"))
+        # A command that was replaced while it runs is `ghostgpu (deleted)`.
+        return parent.split(" ")[0] == "ghostgpu"
+    return False
 
 
 def lines_of(written: str) -> Iterator[dict[str, Any]]:

@@ -18,6 +18,7 @@ import stat
 import sys
 from typing import Any, Callable
 
+from ..files.other_rehearsals import is_started_by_command_line
 from ..guard import note_fault
 from . import fork_server
 
@@ -134,7 +135,7 @@ def _why_not_copied() -> str | None:
     reason = fork_server.why_not_forkable()
     if reason is not None:
         return reason
-    if not _is_the_job_itself():
+    if not is_started_by_command_line():
         return "the job is a shell script or a launcher, and this process is one of its parts"
     if _has_children():
         return "the script has started other processes"
@@ -142,15 +143,6 @@ def _why_not_copied() -> str | None:
         if not _can_be_shared(number):
             return "the script has a file open that copies would share"
     return None
-
-
-def _is_the_job_itself() -> bool:
-    """Whether the command line started this process directly. If not, it may be one of several."""
-    with contextlib.suppress(OSError):
-        parent = os.path.basename(os.readlink(f"/proc/{os.getppid()}/exe"))
-        # A command that was replaced while it runs is `ghostgpu (deleted)`.
-        return parent.split(" ")[0] == "ghostgpu"
-    return False
 
 
 def _has_children() -> bool:
