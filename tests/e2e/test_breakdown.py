@@ -40,7 +40,7 @@ OF_OLD_TORCHES = "the file has no annotations (before torch 2.5)"
 
 def report(done: Answered) -> dict[str, Any]:
     """The JSON report of the recording that a run wrote."""
-    words = [str(PROGRAM), "report", str(done.folder / "run.ghost"), "--to", "json"]
+    words = [str(PROGRAM), "report", str(done.folder / "run.ghost"), "--json"]
     document: dict[str, Any] = json.loads(subprocess.check_output(words))
     assert set(document["warnings"]) <= {OF_OLD_TORCHES}
     return document

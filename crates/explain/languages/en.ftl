@@ -982,8 +982,8 @@ nothing-rehearsed-works = nothing that was rehearsed works
 list-clause = ;{" "}
 
 as-it-is-on-card = on a virtual { $card } ({ $total }): { $text }
-way = { $what } ({ $effect }): { $device }{ $time }
-way-time = , time ×{ $time }
+combination = { $what } ({ $effect }): { $device }{ $time }
+combination-time = , time ×{ $time }
 works-short = { $what } ({ $effect }): { $device }
 as-it-is-fits = it fits on an empty card{ $steps }: { $device } on the card at most ({ $bytes } bytes), { $allocated } allocated
 as-it-is-steps = {" "}for { $count ->
@@ -1036,4 +1036,4 @@ not-nothing-before = found nothing to change before it ran { $place }
 not-no-length = the script has no argument for it, and no DataLoader with tokens to cut
 not-unreadable = { $file } cannot be read: { $problem }
 not-found-by-lint = lint finds no such line in { $file }
-not-fixed-by-lint = lint finds { $place } ({ $rule }), and has no fix to try
+not-fixed-by-lint = lint finds { $place } ({ $rule }), and has no fix for it

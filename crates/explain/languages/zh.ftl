@@ -969,8 +969,8 @@ nothing-rehearsed-works = 预演过的办法都不行
 list-clause = ；
 
 as-it-is-on-card = 在虚拟的 { $card }（{ $total }）上：{ $text }
-way = { $what }（{ $effect }）：{ $device }{ $time }
-way-time = ，时间 ×{ $time }
+combination = { $what }（{ $effect }）：{ $device }{ $time }
+combination-time = ，时间 ×{ $time }
 works-short = { $what }（{ $effect }）：{ $device }
 as-it-is-fits = 空卡上{ $steps }放得下：卡上最多 { $device }（{ $bytes } 字节），已分配 { $allocated }
 as-it-is-steps = 跑 { $count } 步

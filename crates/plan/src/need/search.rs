@@ -7,7 +7,7 @@ use super::proposal::Proposal;
 use super::{Smallest, flushes, steps};
 
 /// PyTorch gets its memory in multiples of this.
-const GRANULE_BYTES: u64 = 2 << 20;
+pub const GRANULE_BYTES: u64 = 2 << 20;
 
 /// How often a proposal that is too small is raised.
 const RAISES: u32 = 4;
@@ -55,8 +55,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Rehearses the proposal. If it is not enough, tries more and more, then bisects; if it is an estimate and is
-    /// enough, tries a little less.
+    /// Rehearses the proposal. If it is not enough, rehearses more and more, then bisects; if it is an estimate and is
+    /// enough, a little less.
     pub fn confirm(&mut self, proposal: &Proposal) -> Result<Smallest, Stop> {
         let peak = self.run.findings.peak_device_bytes();
         let proposed = proposal.card_for(proposal.smallest_bytes);
@@ -221,6 +221,7 @@ impl<'a> Search<'a> {
             flushes: flushes(run),
             takes_smaller_workspaces: false,
             steps: steps(run),
+            growth_bytes: 0,
             is_confirmed: bounds.confirmed_by.is_some(),
         }
     }
