@@ -92,6 +92,8 @@ def wrong_files() -> list[Attack]:
     return [
         ("empty.pickle", b"", "is empty", "nothing at all"),
         ("text.pickle", b"Traceback (most recent call last):\n", "is not a pickle", "a log"),
+        ("script.pickle", b"import torch\nimport sys\n", "is not a pickle", "begins like INST"),
+        ("settings.pickle", b"card: 3060\nsteps: 9\n", "is not a pickle", "begins like GLOBAL"),
         ("web_page.pickle", b"<!DOCTYPE html><html>", "is an HTML page", "a saved web page"),
         ("json.pickle", b'{"segments": []}', "is a JSON file", "JSON"),
         ("tar.pickle", tar(), "is a tar archive", "an archive"),

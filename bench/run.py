@@ -196,13 +196,13 @@ def measure_max_batch() -> bool:
     options = ["--gpu", "h200", "--memory", "11GiB", "--json", "-", "--python", sys.executable]
     done = run([PROGRAM, "max-batch", *options, str(BENCH / "train_bert.py")])
     answer = json.loads(done.stdout)
-    largest, probes = answer["largest_batch"], answer["rehearsed"]
-    fits = {probe["batch"]: probe["fits"] for probe in probes}
+    largest, rehearsed = answer["largest_batch"], answer["rehearsed"]
+    fits = {each["batch"]: each["fits"] for each in rehearsed}
     is_exact = answer["confirmation"] == "equal" and fits[largest] and fits[largest + 1] is False
     is_good = is_exact and done.seconds < MAX_BATCH_LIMIT_S
     show(
         f"max-batch   bert-base 128 tokens, 11 GiB   {largest} in {done.seconds:.1f} s,"
-        f" {len(probes)} batches rehearsed   (under {MAX_BATCH_LIMIT_S:g} s, confirmed)",
+        f" {len(rehearsed)} batches rehearsed   (under {MAX_BATCH_LIMIT_S:g} s, confirmed)",
         is_good,
     )
     return is_good
@@ -212,12 +212,13 @@ def measure_plan(model: str) -> bool:
     options = ["--gpu", "2080ti", "--fresh", "--json", "-", "--python", sys.executable]
     done = run([PROGRAM, "plan", *options, str(BENCH / "train_and_evaluate.py"), model])
     answer = json.loads(done.stdout)
-    best, tried = answer["candidates"][answer["recommended"]], len(answer["candidates"])
+    best = answer["candidates"][answer["recommended"]]
+    combinations = len(answer["candidates"])
     # A job may have too few combinations that could be better than the plan.
-    is_enough = tried >= PLAN_CANDIDATES or answer["stopped"] == "nothing-left"
+    is_enough = combinations >= PLAN_CANDIDATES or answer["stopped"] == "nothing-left"
     is_good = done.seconds < PLAN_LIMIT_S and is_enough
     show(
-        f"plan        {model:<22} {done.seconds:5.1f} s   {tried} combinations in"
+        f"plan        {model:<22} {done.seconds:5.1f} s   {combinations} combinations in"
         f" {answer['rehearsals']} rehearsals: {best['in_words']}"
         f"   (under {PLAN_LIMIT_S:g} s, at least {PLAN_CANDIDATES} or all there are)",
         is_good,

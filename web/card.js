@@ -212,8 +212,8 @@ class Details {
     return at;
   }
 
-  // Iterates all events once, and stores what was held before each stretch of them. `add` and `apply` are the only sums
-  // that the browser computes again, so that any moment is exact; tests/page compares them with the ledger's.
+  // Iterates all events once, and stores what was held before each stretch of them. `add` and `apply` compute the ledger's
+  // sums again, so that any moment is exact; tests/page compares the two.
   sweepOnce() {
     const { card } = this;
     const { valueCount, events_per_stretch: width } = card;

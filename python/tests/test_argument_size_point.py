@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from ghostgpu.agent.argument_size_point import options_of, present_value, similar, with_value
+from ghostgpu.agent.forks.argument_size_point import options_of, present_value, similar, with_value
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ghostgpu.agent.cut_sequences import CutBatches  # noqa: E402
+from ghostgpu.agent.forks.cut_sequences import CutBatches  # noqa: E402
 from ghostgpu.agent.report import SizePointReport  # noqa: E402
 from ghostgpu.tricks.sequences import cut, sequence_length  # noqa: E402
 

@@ -15,7 +15,7 @@ import pytest
 
 SERVER = """
 import pathlib, sys, time
-from ghostgpu.agent.fork_server import ForkServer
+from ghostgpu.agent.forks.fork_server import ForkServer
 request = ForkServer(sys.argv[1]).serve()
 if request is None:
     sys.exit(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ghostgpu.agent.group_families import (
+from ghostgpu.agent.ranks.group_families import (
     add_group,
     classes,
     coordinates_of,

@@ -27,9 +27,13 @@ TRAINING = """
         ("oom", "OomObserver.install", "part `out of memory` (RuntimeError: other at broken"),
         ("oom", "OomObserver.__init__", "part `out of memory` (RuntimeError: other at broken"),
         ("training_data", "TrainingDataObserver.__init__", "part `training data` (RuntimeError"),
-        ("known_calls", "KnownCalls.install", "part `known calls` (RuntimeError: other at broken"),
         (
-            "data_dependent",
+            "values.known_calls",
+            "KnownCalls.install",
+            "part `known calls` (RuntimeError: other at broken",
+        ),
+        (
+            "values.data_dependent",
             "ShapeAssumptions.install",
             "part `sizes by value` (RuntimeError: other",
         ),
@@ -59,7 +63,7 @@ def test_a_part_that_cannot_be_installed_is_named_and_the_others_work(
 def test_an_operator_that_torch_no_longer_has_costs_no_other(rehearse_on_card: Rehearse) -> None:
     done = rehearse_on_card(
         f"""
-        import _ghostgpu.agent.known_calls as calls
+        import _ghostgpu.agent.values.known_calls as calls
 
         calls._READ_BY_PYTORCH = ("no_such_operator", *calls._READ_BY_PYTORCH)
         {TRAINING}

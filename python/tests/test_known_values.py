@@ -418,8 +418,8 @@ def test_functions_of_torch_func_write_in_place(rehearse_on_card: Rehearse) -> N
 def test_what_was_worked_out_stays_known_when_the_time_for_it_is_over() -> None:
     import torch
 
-    from ghostgpu.agent.host_values import MAX_SECONDS, Call, Geometry
-    from ghostgpu.agent.known_values import KnownValues
+    from ghostgpu.agent.values.host_values import MAX_SECONDS, Call, Geometry
+    from ghostgpu.agent.values.known_values import KnownValues
 
     known = KnownValues(torch)
     shown = torch.empty(3, dtype=torch.int64)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ghostgpu.agent import rank_values
-from ghostgpu.agent.absent_ranks import RUN_RANKS_VARIABLE, ranks_of_this_machine
-from ghostgpu.agent.rank_values import LEFT_KEY, RankValues
+from ghostgpu.agent.ranks import rank_values
+from ghostgpu.agent.ranks.absent_ranks import RUN_RANKS_VARIABLE, ranks_of_this_machine
+from ghostgpu.agent.ranks.rank_values import LEFT_KEY, RankValues
 
 
 class Store:

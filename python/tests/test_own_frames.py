@@ -1,4 +1,4 @@
-"""Snapshots that a script takes have the script's stacks, without frames of the agent's."""
+"""Snapshots and tracebacks have the script's stacks, without frames of the agent's."""
 
 from __future__ import annotations
 
@@ -61,3 +61,28 @@ def test_a_snapshot_of_a_rehearsal_shows_the_stack_of_the_script(
         """
     )
     assert done.stdout.splitlines() == ["['make', '<module>']"] * 2, done.stdout + done.stderr
+
+
+@needs_torch
+def test_the_traceback_that_ends_a_script_shows_no_frame_of_the_agent(
+    rehearse_on_card: Rehearse,
+) -> None:
+    done = rehearse_on_card(
+        """
+        import os  # first, so that the script has a process, and a traceback, of its own
+        import torch
+        layer = torch.nn.Linear(4, 4).cuda()
+        try:
+            layer(torch.rand(3, 5).cuda())
+        except RuntimeError as error:
+            raise ValueError("the shapes do not match") from error
+        """
+    )
+    assert done.code == 1
+    assert "The above exception was the direct cause" in done.stderr
+    assert "in _wrapped_call_impl" in done.stderr, "frames of torch stay"
+    files = [line for line in done.stderr.splitlines() if line.startswith('  File "')]
+    own = os.path.dirname(own_frames.__file__)
+    assert files
+    assert not [file for file in files if own in file], done.stderr
+    assert done.report["exception"].startswith("ValueError: the shapes")

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from ghostgpu.agent.rebuilt_buckets import PATIENCE_S, RebuiltBuckets
+from ghostgpu.agent.ranks.rebuilt_buckets import PATIENCE_S, RebuiltBuckets
 
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds of every wait, none of which takes any time."""
     made: list[float] = []
-    monkeypatch.setattr("ghostgpu.agent.rebuilt_buckets.time.sleep", made.append)
+    monkeypatch.setattr("ghostgpu.agent.ranks.rebuilt_buckets.time.sleep", made.append)
     return made
 
 
@@ -65,7 +65,7 @@ def test_where_the_watchdog_can_be_asked_nobody_sleeps_and_the_answer_says_what_
     waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assumptions: list[str] = []
-    monkeypatch.setattr("ghostgpu.agent.rebuilt_buckets.RECORD.assume", assumptions.append)
+    monkeypatch.setattr("ghostgpu.agent.ranks.rebuilt_buckets.RECORD.assume", assumptions.append)
     torch = made_up_torch()
     asked: list[str] = []
     group = SimpleNamespace(_wait_for_pending_works=lambda: asked.append("group"))

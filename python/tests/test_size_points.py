@@ -1,4 +1,4 @@
-"""A script that is tried with other batches than its own."""
+"""A script that is rehearsed with other batches than its own."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ for inputs, labels in loader:
 
 
 class CommandLine:
-    """Stands for the command line: waits for the script and tells it what to try."""
+    """Stands for the command line: waits for the script and tells it which batch comes next."""
 
     def __init__(self, folder: Path, batches: list[int]) -> None:
         self.path = folder / "forks.socket"

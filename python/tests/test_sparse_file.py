@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ghostgpu.agent.sparse_file import SparseFile
+from ghostgpu.agent.files.sparse_file import SparseFile
 
 BLOCK = 1 << 20
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from ghostgpu.agent import rank_processes
-from ghostgpu.agent.rank_processes import RankProcess, RankProcesses
-from ghostgpu.agent.stuck_ranks import (
+from ghostgpu.agent.ranks import rank_processes
+from ghostgpu.agent.ranks.rank_processes import RankProcess, RankProcesses
+from ghostgpu.agent.ranks.stuck_ranks import (
     DEADLOCK_SECONDS,
     PATIENCE_SECONDS,
     STILL_SECONDS,
     find_trouble,
 )
-from ghostgpu.agent.stuck_ranks import rank_and_size as said_by
+from ghostgpu.agent.ranks.stuck_ranks import rank_and_size as said_by
 
 LONG = DEADLOCK_SECONDS + 1
 INIT = "init_process_group at train.py:6"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Rehearse, needs_torch
 
-from ghostgpu.agent.waiting_loops import loop_depends_on
+from ghostgpu.agent.values.waiting_loops import loop_depends_on
 
 # An expression over `x` (8x4 on the card, of a layer), its value, and its value with zeros.
 READS = [
@@ -244,7 +244,7 @@ def test_a_loop_that_waits_for_a_value_is_given_others_and_ended(
     done = rehearse_on_card(
         """
         import torch
-        from _ghostgpu.agent import waiting_loops
+        from _ghostgpu.agent.values import waiting_loops
         waiting_loops.OTHERS_AFTER_SECONDS, waiting_loops.ENDS_AFTER_SECONDS = 0.2, 1.0
         net = torch.nn.Linear(4, 9).cuda()
         x = torch.ones(1, 4).cuda()
@@ -270,7 +270,7 @@ def test_a_loop_of_a_library_that_waits_for_a_value_is_given_others(
     done = rehearse_on_card(
         """
         import torch
-        from _ghostgpu.agent import waiting_loops
+        from _ghostgpu.agent.values import waiting_loops
         waiting_loops.OTHERS_AFTER_SECONDS = 0.2
         x = torch.nn.Linear(4, 4).cuda()(torch.ones(8, 4).cuda())
         direction = torch.distributions.VonMises(x, x.exp())
@@ -290,7 +290,7 @@ def test_loops_that_end_by_themselves_are_not_taken_for_one_that_waits(
     done = rehearse_on_card(
         """
         import time, torch
-        from _ghostgpu.agent import waiting_loops
+        from _ghostgpu.agent.values import waiting_loops
         waiting_loops.OTHERS_AFTER_SECONDS, waiting_loops.ENDS_AFTER_SECONDS = 0.1, 0.4
         net = torch.nn.Linear(4, 9).cuda()
         x = torch.ones(1, 4).cuda()

@@ -6,6 +6,10 @@ for what is left out:
 
 - `…` alone on a line: any number of lines;
 - `[..]` inside of a line: any text.
+
+A block of the language `console slow` takes too long for every test run; `make test` leaves it to
+`make test-all`. A `python` block that begins with a comment such as `# train.py` is a script, and
+the sessions of its page find it under that name.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from dataclasses import dataclass
 from pages import CodeBlock, code_blocks
 
 SESSION = "console"
+SLOW_SESSION = "console slow"
 ELISION = "…"
 WILDCARD = "[..]"
 
@@ -28,8 +33,16 @@ class Step:
     shown: tuple[str, ...]
 
 
-def sessions(text: str) -> list[CodeBlock]:
-    return [block for block in code_blocks(text) if block.language == SESSION]
+def sessions(text: str, with_slow: bool = True) -> list[CodeBlock]:
+    languages = (SESSION, SLOW_SESSION) if with_slow else (SESSION,)
+    return [block for block in code_blocks(text) if block.language in languages]
+
+
+def scripts(text: str) -> dict[str, str]:
+    """The scripts that a page shows, by the names that their first lines give."""
+    blocks = [block for block in code_blocks(text) if block.language == "python" and block.lines]
+    named = [(re.fullmatch(r"# (\w+\.py)", block.lines[0]), block) for block in blocks]
+    return {name[1]: "\n".join([*block.lines, ""]) for name, block in named if name}
 
 
 def steps(block: CodeBlock) -> list[Step]:

@@ -14,6 +14,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from console import SESSION, SLOW_SESSION
 from pages import README, README_ZH, REPOSITORY, book_pages, code_blocks, code_spans
 
 PROGRAM = Path(os.environ.get("GHOSTGPU_COMMAND") or REPOSITORY / "target/release/ghostgpu")
@@ -72,7 +73,7 @@ def shown_commands(text: str) -> list[str]:
     lines = [
         re.sub(r"\s#\s.*", "", line.removeprefix("$ "))
         for block in code_blocks(text)
-        if block.language in ("sh", "console")
+        if block.language in ("sh", SESSION, SLOW_SESSION)
         for line in block.lines
     ]
     commands = [part.strip() for line in lines for part in line.split("|")]

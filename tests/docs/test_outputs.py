@@ -18,25 +18,38 @@ import sys
 from pathlib import Path
 
 import pytest
-from console import ELISION, Step, matches, renewed, sessions, steps
+from console import (
+    ELISION,
+    SESSION,
+    SLOW_SESSION,
+    Step,
+    matches,
+    renewed,
+    scripts,
+    sessions,
+    steps,
+)
 from pages import BOOK, README, README_ZH, REPOSITORY, CodeBlock, book_pages, code_blocks
 
 PROGRAM = Path(os.environ.get("GHOSTGPU_COMMAND") or REPOSITORY / "target/release/ghostgpu")
 PYTHON = (os.environ.get("GHOSTGPU_TEST_PYTHON") or sys.executable).split(os.pathsep)[0]
 IS_RENEWING = os.environ.get("GHOSTGPU_RENEW_DOCS") == "1"
+WITH_SLOW = os.environ.get("GHOSTGPU_TEST_SCOPE") != "short"
 
-TIMEOUT_S = 400
+TIMEOUT_S = 1200 if WITH_SLOW else 400
 """For all sessions of a page; a hang must not hold up the whole suite."""
 
 BETWEEN_COMMANDS = "\x1e"
 
-PAGES = [page for page in (README, *book_pages()) if sessions(page.read_text())]
+PAGES = [page for page in (README, *book_pages()) if sessions(page.read_text(), WITH_SLOW)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
-    blocks = sessions(page.read_text())
+    blocks = sessions(page.read_text(), WITH_SLOW)
     all_steps = [step for block in blocks for step in steps(block)]
+    for name, script in scripts(page.read_text()).items():
+        (tmp_path / name).write_text(script)
     outputs = run_all([step.command for step in all_steps], tmp_path)
     if IS_RENEWING:
         renew(page, blocks, outputs)
@@ -139,9 +152,10 @@ def test_what_is_printed_on_a_page_is_a_session_or_has_another_language() -> Non
 
 
 LANGUAGES = {
-    "console": "a session; tested here",
+    SESSION: "a session; tested here",
+    SLOW_SESSION: "the same, in `make test-all` only",
     "sh": "commands to copy; their flags are tested",
-    "text": "printed by `make bench` and the like, and the machine's own",
+    "text": "figures of a machine; their form is tested",
     "python": "",
     "diff": "",
     "json": "",

@@ -204,7 +204,7 @@ def test_a_loop_that_waits_for_a_value_is_not_known_and_named(rehearse_reference
     done = rehearse_reference(
         """
         import torch
-        from _ghostgpu.agent import waiting_loops
+        from _ghostgpu.agent.values import waiting_loops
         waiting_loops.OTHERS_AFTER_SECONDS, waiting_loops.ENDS_AFTER_SECONDS = 0.2, 1.0
         net = torch.nn.Linear(3, 9).cuda()
         while True:

@@ -1,4 +1,4 @@
-"""`ghostgpu explain`: what PyTorch itself says when a rehearsal does not fit, and tried advice."""
+"""`ghostgpu explain`: what PyTorch says when a rehearsal does not fit, and rehearsed advice."""
 
 from __future__ import annotations
 

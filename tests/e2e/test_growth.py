@@ -43,7 +43,7 @@ def test_bytes_for_each_sample_and_token_are_told_as_text_and_json(
     batch, sequence = (done["grows_with"][name] for name in ("batch", "sequence"))
     assert (batch["own"], sequence["own"]) == (32, 256)
     own = {each["size"]: each["peak_allocated_bytes"] for each in sequence["rehearsed"]}
-    # The script's own size is one of those tried, with the peak of the plain run.
+    # The script's own size is one of those rehearsed, with the peak of the plain run.
     assert own[256] == done["peak_allocated_bytes"]
     assert [each["size"] for each in batch["rehearsed"]] == [8, 16, 32, 48, 64]
     # One more token for each of 32 samples is an eighth of a sample's 256.

@@ -130,7 +130,7 @@ def test_each_host_gives_its_ranks_and_the_report_puts_them_together(
         assert [rank["rank"] for rank in answer["ranks"]] == [2 * number, 2 * number + 1]
         assert "the others run on other machines" in answer["assumptions"][0]
     files = ["run-0.ghost", "run-1.ghost"]
-    together = [str(PROGRAM), "report", *files, "--to", "json", "-o", "both.json"]
+    together = [str(PROGRAM), "report", *files, "--json", "-o", "both.json"]
     subprocess.run(together, cwd=tmp_path, check=True, timeout=TIMEOUT_S)
     both = json.loads((tmp_path / "both.json").read_text())["answer"]
     peaks = [rank["peak_allocated_bytes"] for rank in both["ranks"]]

@@ -1,4 +1,4 @@
-"""`ghostgpu max-batch`: the largest batch that fits, found by trying, and scripts without one."""
+"""`ghostgpu max-batch`: the largest batch that fits, by rehearsals, and scripts without one."""
 
 from __future__ import annotations
 
@@ -309,8 +309,8 @@ def test_the_largest_batch_of_every_rank_is_found_with_whole_runs(ask: Ask) -> N
     launcher = ("torchrun", "--standalone", "--nproc-per-node", "2", "train.py")
     done = ask("max-batch", *words, *launcher, script=OF_RANKS).expect(0)
     largest = done["largest_batch"]
-    tried = {each["batch"]: each["fits"] for each in done["rehearsed"]}
-    assert (tried[largest], tried[largest + 1]) == (True, False)
+    fits = {each["batch"]: each["fits"] for each in done["rehearsed"]}
+    assert (fits[largest], fits[largest + 1]) == (True, False)
     assert done["own_batch"] == 8
     assert [rank["rank"] for rank in done["answer"]["ranks"]] == [0, 1]
     assert f"{largest} on each of 2 × " in done.stdout

@@ -1,4 +1,4 @@
-"""Scripts for many cards, tried with one: a process group of a single rank over NCCL."""
+"""Scripts for many cards, rehearsed with one: a process group of a single rank over NCCL."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def lint(folder: Path, format: str) -> Any:
-    words = [PROGRAM, "lint", "--format", format, "--select", "summed-loss"]
+def lint(folder: Path, *form: str) -> Any:
+    words = [PROGRAM, "lint", *form, "--select", "summed-loss"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     return json.loads(done.stdout)
@@ -59,26 +59,26 @@ def lint(folder: Path, format: str) -> Any:
 def test_it_is_valid(folder: Path) -> None:
     schema = json.loads(Path(str(SCHEMA)).read_text())
     validator = jsonschema.validators.validator_for(schema)(schema)
-    found = validator.iter_errors(lint(folder, "sarif"))
+    found = validator.iter_errors(lint(folder, "--format", "sarif"))
     problems = [f"{list(it.path)}: {it.message}" for it in found]
     assert problems == []
 
 
 def test_another_reader_sees_the_same_findings(folder: Path) -> None:
     path = folder / "out.sarif"
-    path.write_text(json.dumps(lint(folder, "sarif")))
+    path.write_text(json.dumps(lint(folder, "--format", "sarif")))
     read = load_sarif_file(str(path))
     seen = sorted(
         (unquote(record["Location"]), record["Severity"], record["Code"])
         for record in read.get_records()
     )
-    ours = lint(folder, "json")["findings"]
+    ours = lint(folder, "--json")["findings"]
     assert seen == sorted((it["file"], it["severity"], it["rule"]) for it in ours)
     assert len(seen) == 6
 
 
 def test_a_region_of_a_notebook_is_one_of_its_file(folder: Path) -> None:
-    results = lint(folder, "sarif")["runs"][0]["results"]
+    results = lint(folder, "--format", "sarif")["runs"][0]["results"]
     text = (folder / "模型.ipynb").read_text().splitlines()
     for result in results:
         place = result["locations"][0]["physicalLocation"]

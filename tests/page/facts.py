@@ -48,6 +48,7 @@ class CardFacts:
         self.events: int = card["events"]
         self.outside: int = card["outside"]
         self.reserved_before: int = card["reserved_before"]
+        self.pinned_at_peak: int = card["pinned_at_peak"]
         self.segments: list[tuple[int, int, int]] = card["segments"]
         self.allocations = [
             Allocation(

@@ -36,6 +36,11 @@ def test_the_first_moment_shown_is_the_peak_and_adds_up(page: Page, facts: CardF
     assert sum(shown[part] for part in parts) == shown["on the card"]
 
 
+def test_what_fragmentation_holds_is_what_the_ledger_counts(page: Page, facts: CardFacts) -> None:
+    row = page.locator("#composition tr[data-key=cached_unusable]")
+    assert int(row.get_attribute("data-bytes") or "0") == facts.pinned_at_peak > 0
+
+
 def test_the_figures_are_the_recordings_peaks(page: Page, facts: CardFacts) -> None:
     titles = page.locator("#figures dd").evaluate_all("(all) => all.map((each) => each.title)")
     reserved = max(facts.reserved(at) for at, _, _ in facts.segments)

@@ -124,7 +124,7 @@ mod tests {
             "/opt/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py",
             "/src/pytorch/torch/nn/modules/module.py",
             "<frozen runpy>",
-            "/src/ghostgpu/agent/known_values.py",
+            "/src/ghostgpu/agent/values/known_values.py",
             "/src/ghostgpu/tricks/checkpointing.py",
             "/tmp/torchinductor_me/ab/cab.py",
             "/tmp/ghostgpu-1/cache/inductor/ab/cab.py",

@@ -6,9 +6,9 @@ pub use ghostgpu_rehearse::{EXIT_DOES_NOT_FIT, EXIT_FAILURE, Failure};
 /// The message for an error, and the exit code. The only place that handles interrupts.
 pub fn ending(error: &anyhow::Error) -> (String, u8) {
     let stop = error.chain().find_map(|cause| cause.downcast_ref::<Stop>());
-    if let Some(Stop::Interrupted(signal)) = stop {
+    if let Some(stop @ Stop::Interrupted(_)) = stop {
         let text = "ghostgpu: interrupted: everything the script had started was ended\n";
-        return (text.to_owned(), 128u8.saturating_add(*signal as u8));
+        return (text.to_owned(), stop.exit_code());
     }
     let failure = error
         .chain()

@@ -166,6 +166,14 @@ fn every_schema_is_described_in_the_book() {
     assert!(found > 15, "{found}");
 }
 
+/// Reasons and advice follow from facts: only reading compares the words of a message.
+#[test]
+fn advice_is_not_decided_by_the_words_of_a_message() {
+    let words = [".text.contains(", ".text.to_", ".text.starts_with("];
+    assert_without("explain/src/situation", &words);
+    assert_without("explain/src/advice", &words);
+}
+
 #[test]
 fn an_interrupt_is_told_in_one_place() {
     for (path, text) in sources("cli/src") {

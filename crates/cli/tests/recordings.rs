@@ -46,7 +46,6 @@ fn a_recording_is_written_in_every_format() {
     let world = world();
     for (format, beginning) in [
         ("text", &b"recorded "[..]),
-        ("json", b"{\n  \"schema\": \"ghostgpu.report/1\""),
         ("pprof", b"\x1f\x8b"),
         ("perfetto", b"\x0a"),
     ] {
@@ -67,7 +66,6 @@ fn a_snapshot_is_written_in_every_format_and_its_page_is_the_same_from_both_comm
     );
     for (format, beginning) in [
         ("text", &b"snapshot "[..]),
-        ("json", b"{\n  \"schema\": \"ghostgpu.report/1\""),
         ("html", b"<!doctype html>"),
         ("pprof", b"\x1f\x8b"),
         ("perfetto", b"\x0a"),
@@ -104,7 +102,7 @@ fn what_is_no_recording_is_refused_and_nothing_is_written() {
         ("newer.ghost", "this recording has format 9"),
         (".", "is a folder"),
     ] {
-        let outcome = world.run(&["report", file, "--to", "json", "-o", "out.json"]);
+        let outcome = world.run(&["report", file, "--json", "-o", "out.json"]);
         outcome.assert_failure(sentence);
         assert!(!world.path("work/out.json").exists());
     }

@@ -94,6 +94,15 @@ time.sleep(600)
 /// Interrupts the command when the script is ready, and sees that nothing came after it.
 #[track_caller]
 fn assert_interrupt_ends_it(world: &World, arguments: &[&str], starts: usize) {
+    let outcome = interrupted(world, arguments);
+    assert_eq!(outcome.stdout, "");
+    let started = std::fs::read_to_string(world.path("work/starts")).expect("starts");
+    assert_eq!(started.len(), starts);
+}
+
+/// Interrupts the command when the script is ready; everything that was started has ended then.
+#[track_caller]
+fn interrupted(world: &World, arguments: &[&str]) -> Outcome {
     let child = start(world, arguments);
     wait_until("the script is ready", || world.path("work/ready").exists());
     send(&child, libc::SIGINT);
@@ -101,10 +110,8 @@ fn assert_interrupt_ends_it(world: &World, arguments: &[&str], starts: usize) {
     outcome.assert_code(130);
     let sentence = "ghostgpu: interrupted: everything the script had started was ended";
     assert_eq!(outcome.stderr.matches(sentence).count(), 1, "{outcome:#?}");
-    assert_eq!(outcome.stdout, "");
-    let started = std::fs::read_to_string(world.path("work/starts")).expect("starts");
-    assert_eq!(started.len(), starts);
     world.assert_no_leftovers();
+    outcome
 }
 
 #[test]
@@ -163,6 +170,89 @@ for inputs, targets in loader:
         "train.py",
     ];
     assert_interrupt_ends_it(&world, &arguments, 2);
+}
+
+/// Completes with unlimited memory only. With tricks, says that it is there and hangs.
+const HANGING_WITH_TRICKS: &str = r#"
+import time
+open("starts", "a").write("x")
+if SESSION.get("tricks"):
+    open("ready", "w")
+    time.sleep(600)
+if not SESSION["unlimited_memory"]:
+    peak_on_card(11 << 30)
+    report(peaks=peaks(11 << 30, 11 << 30), ooms=[oom()], used_cuda=True)
+    sys.exit(1)
+peak_on_card(14 << 30)
+report(peaks=peaks(13 << 30, 13 << 30), steps=3, used_cuda=True)
+"#;
+
+#[test]
+fn an_interrupt_of_a_plan_shows_what_is_known_and_starts_nothing_more() {
+    let world = World::new();
+    world.script("train.py", HANGING_WITH_TRICKS);
+    let arguments = [
+        "plan",
+        "--gpu",
+        "3060",
+        "--json",
+        "out.json",
+        "--report",
+        "page.html",
+        "train.py",
+    ];
+    let outcome = interrupted(&world, &arguments);
+    let known = "no plan        nothing found so far fits";
+    assert!(outcome.stdout.contains(known), "{outcome:#?}");
+    assert_eq!(world.json("work/out.json")["exit_code"], 130);
+    // The page would take one more rehearsal.
+    assert!(!world.path("work/page.html").exists());
+}
+
+#[test]
+fn an_interrupt_while_explain_looks_for_a_plan_shows_what_the_log_means() {
+    let world = World::new();
+    world.script("train.py", HANGING_WITH_TRICKS);
+    world.write(
+        "work/error.log",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB.",
+    );
+    let arguments = [
+        "explain",
+        "error.log",
+        "--gpu",
+        "3060",
+        "--script",
+        "train.py",
+    ];
+    let outcome = interrupted(&world, &arguments);
+    assert!(outcome.stdout.contains("3.00 GiB"), "{outcome:#?}");
+}
+
+#[test]
+fn an_interrupt_of_a_comparison_of_cards_shows_the_cards_that_are_known() {
+    let world = World::new();
+    // The first card is the one with the most memory.
+    world.script(
+        "train.py",
+        r#"
+import time
+open("starts", "a").write("x")
+if len(open("starts").read()) > 1:
+    open("ready", "w")
+    time.sleep(600)
+peak_on_card(1 << 30)
+report(peaks=peaks(1 << 30, 1 << 30), steps=3, used_cuda=True)
+"#,
+    );
+    let arguments = [
+        "cards", "--gpu", "t4,a100", "--json", "out.json", "train.py",
+    ];
+    let outcome = interrupted(&world, &arguments);
+    assert!(outcome.stdout.contains("A100"), "{outcome:#?}");
+    let document = world.json("work/out.json");
+    assert_eq!(document["exit_code"], 130);
+    assert_eq!(document["not_rehearsed"][0], "T4");
 }
 
 #[test]

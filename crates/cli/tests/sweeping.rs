@@ -132,7 +132,7 @@ fn a_sweep_is_a_table_in_which_failures_are_rows_and_what_is_known_is_not_rehear
         outcome.stdout
     );
     let first = runs(&world);
-    // Only failures are tried again.
+    // Only failures are rehearsed again.
     world.run(&words).assert_code(0);
     assert_eq!(runs(&world), first + 1);
     let fresh: Vec<&str> = words[..5]

@@ -31,7 +31,7 @@ pub struct Environment {
     pub infers: bool,
 }
 
-pub const NEEDLES: [&str; 94] = [
+pub const NEEDLES: [&str; 95] = [
     "GeForce",
     "Tesla ",
     "NVIDIA A",
@@ -126,6 +126,7 @@ pub const NEEDLES: [&str; 94] = [
     "TRT-LLM]",
     "ggml-large-v",
     "..\\c10",
+    "run_backward(",
 ];
 
 /// No more matching lines than this are read: names repeat.
@@ -198,6 +199,8 @@ impl Reader {
             "unsloth",
             "training progress:",
             "/adam/",
+            // The line of source that stands above a message whose traceback was cut off.
+            "run_backward(",
             // What people write above a log that they paste.
             "训练时",
             "训练的时候",

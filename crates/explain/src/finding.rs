@@ -37,6 +37,13 @@ impl Finding {
         self.kind.is_pytorch() && self.figures.text_named(LIBRARY).is_none()
     }
 
+    /// A TPU, which has no pool that could be enlarged.
+    pub fn is_on_tpu(&self) -> bool {
+        let compiled = self.figures.total.is_some() && self.figures.requested.is_none();
+        let text = self.text.to_ascii_lowercase();
+        self.kind == Kind::Jax && (compiled || text.contains("that was not possible"))
+    }
+
     /// The traceback goes through PyTorch, or the message names it.
     pub fn mentions_pytorch(&self) -> bool {
         let frames = self.traceback.iter().flat_map(|found| &found.frames);

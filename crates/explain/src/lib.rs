@@ -24,6 +24,7 @@ mod program;
 mod progress;
 mod ranks;
 mod reader;
+mod said;
 mod situation;
 mod tail;
 mod traceback;

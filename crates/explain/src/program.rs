@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
 use crate::reader::Log;
+use crate::said;
 use crate::situation::{Stage, stage};
 use crate::traceback::Frame;
 
@@ -147,7 +148,7 @@ pub fn purpose(finding: &Finding, log: &Log) -> Purpose {
         library,
         Some("CTranslate2" | "LMDeploy" | "TensorRT-LLM" | "TensorRT" | "ONNX Runtime")
     );
-    let is_llama = finding.text.contains("ggml") || library == Some("llama.cpp");
+    let is_llama = said::is_ggml(finding);
     let is_app = frames(finding).iter().any(shows_inference);
     let is_program = is_llama || is_app || environment.infers;
     if serves || only_infers || is_program || tool(finding, log).is_some() {

@@ -39,8 +39,11 @@ impl Segment {
         live.fold(0, |sum, one| sum.saturating_add(one.bytes))
     }
 
-    pub fn free_bytes(&self) -> u64 {
-        self.bytes.saturating_sub(self.live_bytes())
+    /// Bytes that were requested for the live blocks.
+    pub fn requested_bytes(&self, card: &CardMemory) -> u64 {
+        let ids = self.blocks.iter().filter_map(|one| one.allocation);
+        let live = ids.filter_map(|id| card.allocations.get(id.0 as usize));
+        live.fold(0, |sum, one| sum.saturating_add(one.requested_bytes))
     }
 
     pub fn largest_free_bytes(&self) -> u64 {

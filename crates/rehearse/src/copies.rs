@@ -1,7 +1,7 @@
 //! Rehearsals in copies of a script that was held where it first uses the card.
 //!
 //! Everything before that moment is the same in every rehearsal of a job, whatever the card and its memory: imports,
-//! data, a model built on the host. So the agent of a rehearsal forks there (`agent/card_point.py`). The script itself
+//! data, a model built on the host. So the agent of a rehearsal forks there (`agent/forks/card_point.py`). The script itself
 //! continues as usual. The copy connects to our socket, waits, and forks again for each further rehearsal, each with its
 //! own folder and session; several of them may run at the same time. A copy that cannot be made, or that fails where
 //! the script might not have, costs nothing but time: the script is started again.

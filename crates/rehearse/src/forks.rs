@@ -1,7 +1,7 @@
 //! Rehearsals in forks of one script, which runs once up to the size point.
 //!
 //! The script is started as usual. When it reaches the size point, its agent connects to a socket in the run folder,
-//! reports what it found there, and forks for every request (`agent/fork_server.py`). Each fork has its own folder and
+//! reports what it found there, and forks for every request (`agent/forks/fork_server.py`). Each fork has its own folder and
 //! is judged from it like any other run.
 
 use std::io::{BufRead, BufReader, Write};

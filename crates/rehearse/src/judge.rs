@@ -1,8 +1,8 @@
 //! Decides a run's completion from how its process ended and what was found in its folder. Pure.
 
-use std::path::PathBuf;
-
-use ghostgpu_session::{Note, OomReport, ProcessReport, RefusedCall, StackFrame, TrickRefusal};
+use ghostgpu_session::{
+    Declined, Note, OomReport, ProcessReport, RefusedCall, StackFrame, TrickRefusal,
+};
 
 use crate::History;
 use crate::SizePointReport;
@@ -49,8 +49,6 @@ pub struct Run {
     pub memory: Memory,
     /// The allocator's history, if it can be replayed.
     pub history: Option<Box<History>>,
-    /// Files that the script wrote and that were removed afterwards.
-    pub removed_files: Vec<PathBuf>,
     /// The end of the script's output, if the user did not see it.
     pub last_lines: Vec<String>,
     /// Why passes over data were not shortened, as a sentence ending.
@@ -67,7 +65,6 @@ impl Run {
             capacity_bytes: None,
             memory: Memory::Unwanted,
             history: None,
-            removed_files: Vec::new(),
             last_lines: Vec::new(),
             whole_passes_because: None,
         }
@@ -166,6 +163,12 @@ impl Run {
     pub fn trick_refusal(&self) -> Option<&TrickRefusal> {
         let mut processes = self.findings.processes.iter();
         processes.find_map(|process| process.refused_trick.as_ref())
+    }
+
+    /// Why the script declines what it was asked to do, if it does.
+    pub fn declined(&self) -> Option<&Declined> {
+        let mut processes = self.findings.processes.iter();
+        processes.find_map(|process| process.declined.as_ref())
     }
 
     /// Calls that were refused. The agent reports them with the user's line, the library without.

@@ -23,7 +23,7 @@ use crate::python::{
 };
 use crate::run_dir::RunDir;
 use crate::stop::Stop;
-use crate::tables::read_tables;
+use crate::tables::{Recorded, read_tables};
 use crate::target::Target;
 use ghostgpu_text::human;
 
@@ -98,6 +98,43 @@ impl Job {
             None => None,
         };
         let mut assumptions = remarks.clone();
+        assumptions.extend(self.assumptions(card, &tables));
+        remarks.extend(card.note.map(str::to_owned));
+        let hidden = hidden_cards_remark(
+            std::env::var_os("CUDA_VISIBLE_DEVICES").as_deref(),
+            self.card_count.max(1) as usize,
+        );
+        // The answer repeats the remark, because it is why the script did not use the card.
+        assumptions.splice(0..0, hidden.clone());
+        remarks.extend(hidden);
+        let session = self.session(card, &layout, &tables);
+        Ok(Prepared {
+            program,
+            words,
+            layout,
+            session,
+            timeout: self.timeout,
+            is_notebook,
+            ignores_python_variables,
+            variables: [
+                path_with(self.python.as_deref()),
+                settings_from_environment(&self.tricks),
+            ]
+            .concat(),
+            reserve_bytes: self.reserve_bytes,
+            uncertainty: match self.memory_bytes {
+                Some(_) => card.uncertainty_of_overhead(),
+                None => card.uncertainty(),
+            },
+            torch,
+            assumptions,
+            remarks,
+        })
+    }
+
+    /// What the answer rests on besides the user's environment: the card, what is used of it, recorded sizes.
+    fn assumptions(&self, card: &Card, tables: &[Recorded]) -> Vec<String> {
+        let mut assumptions = Vec::new();
         if let Some(memory) = self.memory_bytes {
             assumptions.push(format!(
                 "the card is a {} with {} instead of its own {}",
@@ -113,20 +150,14 @@ impl Job {
             ));
         }
         assumptions.extend(card.assumptions());
-        assumptions.extend(
-            tables
-                .iter()
-                .filter_map(|recorded| recorded.remark_for(card)),
-        );
-        remarks.extend(card.note.map(str::to_owned));
-        let hidden = hidden_cards_remark(
-            std::env::var_os("CUDA_VISIBLE_DEVICES").as_deref(),
-            self.card_count.max(1) as usize,
-        );
-        // The answer repeats the remark, because it is why the script did not use the card.
-        assumptions.splice(0..0, hidden.clone());
-        remarks.extend(hidden);
-        let session = Session {
+        let of_tables = tables.iter();
+        assumptions.extend(of_tables.filter_map(|recorded| recorded.remark_for(card)));
+        assumptions
+    }
+
+    /// What the processes of a rehearsal are told; `run_dir` comes with each rehearsal.
+    fn session(&self, card: &Card, layout: &Layout, tables: &[Recorded]) -> Session {
+        Session {
             run_dir: PathBuf::new(),
             devices: sheets(card, self),
             unlimited_memory: false,
@@ -164,29 +195,7 @@ impl Job {
             tricks: self.tricks.clone(),
             ranks: ranks_request(self),
             nccl_bytes: self.nccl_bytes,
-        };
-        Ok(Prepared {
-            program,
-            words,
-            layout,
-            session,
-            timeout: self.timeout,
-            is_notebook,
-            ignores_python_variables,
-            variables: [
-                path_with(self.python.as_deref()),
-                settings_from_environment(&self.tricks),
-            ]
-            .concat(),
-            reserve_bytes: self.reserve_bytes,
-            uncertainty: match self.memory_bytes {
-                Some(_) => card.uncertainty_of_overhead(),
-                None => card.uncertainty(),
-            },
-            torch,
-            assumptions,
-            remarks,
-        })
+        }
     }
 }
 

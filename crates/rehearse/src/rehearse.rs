@@ -48,10 +48,23 @@ impl Rehearsal {
 pub trait Rehearse {
     fn rehearse(&mut self, rehearsal: &Rehearsal) -> Result<Run, Stop>;
 
-    /// Rehearses independent rehearsals, at the same time if possible; returns the results in their order.
+    /// Rehearses independent rehearsals, at the same time if possible; returns the results in their order. After a stop
+    /// that ends everything, nothing more is rehearsed: it is the last result.
     fn rehearse_all(&mut self, rehearsals: &[Rehearsal]) -> Vec<Result<Run, Stop>> {
-        rehearsals.iter().map(|one| self.rehearse(one)).collect()
+        let mut results = Vec::new();
+        for one in rehearsals {
+            results.push(self.rehearse(one));
+            if ends_everything(&results) {
+                break;
+            }
+        }
+        results
     }
+}
+
+/// Whether the last result is a stop after which nothing more may be rehearsed: any but a time limit.
+pub(crate) fn ends_everything(results: &[Result<Run, Stop>]) -> bool {
+    !matches!(results.last(), None | Some(Ok(_) | Err(Stop::TimedOut(_))))
 }
 
 /// Carries whole runs out, and can hold the script where a size is set.

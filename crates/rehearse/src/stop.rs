@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::failure::Failure;
-use crate::judge::Run;
+use crate::judge::{EXIT_FAILURE, Run};
 
 /// Why a rehearsal has no result.
 ///
@@ -22,6 +22,14 @@ pub enum Stop {
 }
 
 impl Stop {
+    /// The exit code of a command that ends with it; for a signal, the one that a shell gives.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Interrupted(signal) => 128_u8.saturating_add(*signal as u8),
+            Self::TimedOut(_) | Self::Refused(_) | Self::Failed(_) => EXIT_FAILURE,
+        }
+    }
+
     /// A failure of our own, in one line with its cause.
     pub(crate) fn failed(what: impl fmt::Display, cause: impl fmt::Display) -> Self {
         Self::Failed(Failure::new(format!("{what}: {cause}")))

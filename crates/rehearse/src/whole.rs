@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use ghostgpu_session::{Session, TrainingPart};
+use ghostgpu_session::{Declined, Session, TrainingPart};
 
 use crate::SizePoint;
 use crate::change::Change;
@@ -21,7 +21,7 @@ use crate::observer::{Observer, Purpose};
 use crate::prepare::Prepared;
 use crate::process::{Cause, Supervised, supervise_and_keep};
 use crate::recorded_memory::{self, Memory};
-use crate::rehearse::{Held, Records, Rehearsal, Rehearse, Runner};
+use crate::rehearse::{Held, Records, Rehearsal, Rehearse, Runner, ends_everything};
 use crate::run_dir::{RunDir, TICK};
 use crate::stop::Stop;
 use crate::written_files::remove_written_files;
@@ -100,6 +100,9 @@ impl Rehearse for WholeRuns {
                             Some(run) => run,
                             None => self.rehearse(rehearsal),
                         });
+                        if ends_everything(&results) {
+                            return results;
+                        }
                     }
                 }
                 Err(stop) => {
@@ -351,10 +354,9 @@ pub(crate) fn gather(
         true => recorded_memory::gather(run_dir.path(), &findings),
         false => (Memory::Unwanted, None),
     };
-    let removed_files = match session.keep_checkpoints {
-        true => Vec::new(),
-        false => remove_written_files(run_dir.path(), started),
-    };
+    if !session.keep_checkpoints {
+        remove_written_files(run_dir.path(), started);
+    }
     let run = Run {
         ending: supervised.ending,
         has_timed_out: supervised.cause == Cause::TimedOut,
@@ -362,7 +364,6 @@ pub(crate) fn gather(
         capacity_bytes: capacity(session, prepared.reserve_bytes),
         memory,
         history,
-        removed_files,
         last_lines: last_lines(&log_of(run_dir)),
         whole_passes_because: None,
     };
@@ -370,7 +371,19 @@ pub(crate) fn gather(
         (Cause::Interrupted(signal), _) => Err(Stop::Interrupted(signal)),
         (_, Completion::PreloadBlocked) => Err(Stop::Failed(preload_failure(&run))),
         (_, Completion::TimedOut) => Err(Stop::TimedOut(Box::new(run))),
+        (_, Completion::ScriptFailed) => match run.declined() {
+            Some(declined) => Err(Stop::Refused(declined_failure(declined))),
+            None => Ok(run),
+        },
         _ => Ok(run),
+    }
+}
+
+fn declined_failure(declined: &Declined) -> Failure {
+    let failure = Failure::new(&declined.sentence);
+    match &declined.hint {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
     }
 }
 

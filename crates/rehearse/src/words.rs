@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 /// The words with `option` set to `number`, in its place or at the end.
 ///
 /// An option that ends with `=` is a word of its own (`batch_size=8`); `--batch-size` has its number in
-/// the next word or after a `=`. `python/ghostgpu/agent/probe_arguments.py` does the same.
+/// the next word or after a `=`. `python/ghostgpu/agent/forks/argument_size_point.py` does the same.
 pub fn with_value(words: &[OsString], option: &str, number: impl Display) -> Vec<OsString> {
     let mut result = words.to_vec();
     let is_key = option.ends_with('=');

@@ -353,6 +353,7 @@ fn card_facts(recording: &Recording, card: &CardMemory) -> Value {
             json!([at, change.address, sign * bytes])
         })
         .collect();
+    let ledger = CardLedger::new(recording, card);
     let before: u64 = card
         .reserved_before
         .iter()
@@ -365,6 +366,7 @@ fn card_facts(recording: &Recording, card: &CardMemory) -> Value {
         "allocations": allocations,
         "segments": segments,
         "levels": levels(recording, card),
+        "pinned_at_peak": ledger.accounts(ledger.peak().moment).pinned_bytes(),
         "failed": card.failed_requests().map(|(event, _)| event).collect::<Vec<_>>(),
     })
 }

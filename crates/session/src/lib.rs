@@ -14,9 +14,9 @@ mod request;
 /// A trick that the agent applies while the script runs.
 pub use ghostgpu_tricks::Request as TrickRequest;
 pub use report::{
-    AllocatorPeaks, ChangeReport, Coverage, Covered, GroupFamily, MemoryLimit, NotReached, Note,
-    OomReport, ProcessReport, RefusedCall, SizePointReport, StackFrame, StepPeaks, TrainingData,
-    TrainingPart, TrickRefusal, WrittenFile,
+    AllocatorPeaks, ChangeReport, Coverage, Covered, Declined, GroupFamily, MemoryLimit,
+    NotReached, Note, OomReport, ProcessReport, RefusedCall, SizePointReport, StackFrame,
+    StepPeaks, TrainingData, TrainingPart, TrickRefusal, WrittenFile,
 };
 pub use request::{
     ChosenRanks, CoverageRequest, CudnnSource, LoadError, RanksRequest, SESSION_VARIABLE, Session,

@@ -143,6 +143,15 @@ pub struct ProcessReport {
     pub waits_at: Option<String>,
     /// The message of a trick that ended the script because it cannot be applied correctly.
     pub refused_trick: Option<TrickRefusal>,
+    /// Why the script declines what it was asked to do, if it does: `estimate`, whose script is ours.
+    pub declined: Option<Declined>,
+}
+
+/// What a script says that declines, and what the user may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Declined {
+    pub sentence: String,
+    pub hint: Option<String>,
 }
 
 /// Why a trick ended the script, for the user to read.

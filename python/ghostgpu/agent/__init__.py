@@ -22,6 +22,6 @@ def install_import_hook() -> None:
     hooks.install()
     if "RANK" in os.environ:
         # A rank may end before it imports torch, and the others wait for it.
-        from .rank_processes import note_started
+        from .ranks.rank_processes import note_started
 
         note_started()

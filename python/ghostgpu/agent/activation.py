@@ -9,39 +9,40 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..tricks.dynamo_shield import shielded
-from . import checkpoints, oom, preload, session
-from .absent_ranks import AbsentRanks
+from . import oom, preload, session
 from .attribution import MemoryRecorder
-from .checks import ArgumentChecks
-from .collectives import Collectives
-from .data_dependent import ShapeAssumptions
 from .ending import Ending
+from .files import checkpoints
 from .guard import install, note_fault, quietly
 from .initialisation import InitialisationSkipper
-from .known_calls import KnownCalls
-from .known_copies import KnownCopies
-from .known_spreading import KnownSpreading
-from .known_values import KnownValues
 from .memory_fraction import UnlimitedFraction
 from .oom import OomObserver
 from .own_frames import OwnFrames
 from .peaks import PeakTracker
-from .plausible import Plausible
-from .rank_values import RankValues
-from .ranks import Ranks
-from .readbacks import Readbacks
-from .rebuilt_buckets import RebuiltBuckets
+from .ranks.absent_ranks import AbsentRanks
+from .ranks.collectives import Collectives
+from .ranks.rank_values import RankValues
+from .ranks.rebuilt_buckets import RebuiltBuckets
+from .ranks.this_rank import Ranks
 from .report import RECORD, ChangeReport, RefusedCall, TrickRefusal
-from .sequence_lengths import SequenceLengths
-from .stacks import current_frames, describe, users_line
+from .stacks import current_frames, describe, users_collective
 from .steps import StepCounter
 from .training_data import TrainingDataObserver
-from .triton_kernels import TritonKernels
+from .values.checks import ArgumentChecks
+from .values.data_dependent import ShapeAssumptions
+from .values.known_calls import KnownCalls
+from .values.known_copies import KnownCopies
+from .values.known_spreading import KnownSpreading
+from .values.known_values import KnownValues
+from .values.plausible import Plausible
+from .values.readbacks import Readbacks
+from .values.sequence_lengths import SequenceLengths
+from .values.triton_kernels import TritonKernels
 from .warning_places import install_warning_places
 
 if TYPE_CHECKING:
     from .coverage import Coverage
-    from .size_points import SizeSetter
+    from .forks.size_points import SizeSetter
 
 _after_import: list[Callable[[ModuleType], object]] = []
 """Called with each watched module that is imported after torch."""
@@ -75,7 +76,7 @@ def _start(torch: Any) -> None:
         return  # torch without CUDA: the command line sees this in the report and tells the user
     install("library", "the lines of refused calls are not known", _tell_library, torch)
     if current.ranks is not None:
-        from .rank_launcher import RankLauncher
+        from .ranks.rank_launcher import RankLauncher
 
         launcher = RankLauncher(torch, current.ranks, current.run_dir)
         install("launcher", "all ranks of one node are run", launcher.install)
@@ -90,6 +91,8 @@ def _start(torch: Any) -> None:
             ending.end_at_once()
 
     counter.before_end = leave
+    # The same after an exception: torchrun would tell of a signal instead of the exit code.
+    ending.end_at_once_if_failed(lambda: ranks.are_several)
     ending.add_last_act(ranks.note_mistakes)
     ending.add_farewell(ranks.let_work_finish)
     install("peaks", "peaks before a reset of PyTorch's statistics are not known", peaks.install)
@@ -176,7 +179,7 @@ def _start(torch: Any) -> None:
             apply_tricks(wanted)
 
     if current.copy_socket is not None:
-        from .card_point import CardPoint
+        from .forks.card_point import CardPoint
 
         point = CardPoint(torch, current.copy_socket, begin_in_copy)
         install("copies", "every rehearsal begins with the script's first line", point.install)
@@ -228,7 +231,7 @@ def _install_skipper(torch: Any, ending: Ending) -> None:
 
 
 def _install_families(torch: Any, counter: StepCounter) -> Callable[[Any], object]:
-    from .group_families import GroupFamilies
+    from .ranks.group_families import GroupFamilies
 
     families = GroupFamilies(torch)
     install("groups", "which ranks are alike is not known", families.install)
@@ -280,6 +283,7 @@ def _install_assumptions(
     absent = AbsentRanks(torch)
     waits = "ranks that are run may wait for those that are not"
     install("absent ranks", waits, absent.install)
+    _after_import.append(quietly(absent.after_import))
     collectives = Collectives(torch, known, rank_values, absent)
     collectives.on_message = on_message
     _after_import.append(quietly(TritonKernels(torch, known).after_import))
@@ -307,7 +311,7 @@ def _install_size_points(
     torch: Any, request: session.SizePointRequest, ending: Ending, counter: StepCounter
 ) -> SizeSetter:
     # Imported only here: most rehearsals do not need it.
-    from . import size_points
+    from .forks import size_points
 
     return size_points.start(torch, request, ending, counter)
 
@@ -352,7 +356,7 @@ def _install_tricks(torch: Any, current: session.Session, ending: Ending) -> Non
 
 
 def _is_made_by_the_fork_server() -> bool:
-    from . import fork_server
+    from .forks import fork_server
 
     return fork_server.is_forking()
 
@@ -365,7 +369,7 @@ def _note_versions(torch: Any) -> None:
 
 def _tell_library(torch: Any) -> None:
     preload.set_refusal_callback(shielded(torch, quietly(_note_refusal)))
-    preload.set_line_callback(shielded(torch, quietly(users_line)))
+    preload.set_line_callback(shielded(torch, quietly(users_collective)))
     # Asking for the architectures makes PyTorch believe that CUDA is in use, and then a forked
     # child may not use it. So this waits until the script starts CUDA itself.
     torch.cuda._lazy_call(quietly(lambda: _tell_architectures(torch)))

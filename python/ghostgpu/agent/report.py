@@ -130,6 +130,14 @@ class TrickRefusal:
 
 
 @dataclass
+class Declined:
+    """What a script says that declines, and what the user may do."""
+
+    sentence: str
+    hint: str | None
+
+
+@dataclass
 class Covered:
     """A part of a training that was rehearsed, as `TrainingPart` names it."""
 
@@ -212,6 +220,8 @@ class ProcessReport:
     """The line of a loop that waits for a value, if the script was ended there."""
     refused_trick: TrickRefusal | None = None
     """Why a trick refused this script and ended it, if one did."""
+    declined: Declined | None = None
+    """Why the script declines what it was asked to do, if it does (`estimate/failures.py`)."""
 
 
 class Record:

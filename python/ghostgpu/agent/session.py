@@ -15,13 +15,13 @@ from .shared_numbers import SESSION_VARIABLE
 
 @dataclass(frozen=True)
 class SizePointRequest:
-    """Which sizes to try the script with, and where they are set."""
+    """Which sizes to rehearse the script with, and where they are set."""
 
     place: str
     """`training-loader`, `first-loader`, `option` or `own`."""
     option: str | None
     batch: int | None
-    """The batch to try in this process."""
+    """The batch of this process."""
     seq: int | None
     """The number of tokens that batches are cut to in this process."""
     socket: str | None

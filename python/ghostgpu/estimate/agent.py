@@ -15,7 +15,7 @@ def assume(sentence: str) -> None:
 
 def other_sizes(place: str, batch: int, seq: int | None, longest_seq: int | None) -> dict[str, Any]:
     """The sizes to use instead of the job's own; each fork has its own."""
-    size_points: Any = sys.modules.get("_ghostgpu.agent.size_points")
+    size_points: Any = sys.modules.get("_ghostgpu.agent.forks.size_points")
     if size_points is None:
         return {}
     sizes: dict[str, Any] = size_points.offer_place(place, batch, seq, longest_seq)

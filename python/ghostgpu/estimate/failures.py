@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 from types import TracebackType
 
-HINT_MARK = " || hint: "
-"""Separates the sentence from the hint; `crates/cli/src/commands/estimate` splits there."""
-
 
 class CannotEstimate(Exception):
     """A sentence and a hint. The command line shows both, without a traceback."""
 
-    def __init__(self, sentence: str, hint: str = "") -> None:
-        super().__init__(sentence + (HINT_MARK + hint if hint else ""))
+    def __init__(self, sentence: str, hint: str | None = None) -> None:
+        super().__init__(sentence)
+        self.ghostgpu_declined = (sentence, hint)
+        """The agent looks for this name, and reports it."""
 
 
 def hide_tracebacks(*kinds: type[BaseException]) -> None:

@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import Any
 
 from .chunking import in_words, model_calls
-from .surviving_oom_errors import is_out_of_memory
+from .surviving_oom_errors import is_given_up, is_out_of_memory
 from .surviving_oom_steps import SurvivingSteps
 from .trick import Trick
 from .user_code import is_user_code
@@ -53,7 +53,7 @@ class SurvivingOom(Trick):
         ) -> Any:
             original(kind, error, trace)
             # What we gave up has its own report.
-            if is_out_of_memory(self.torch, error) and "ran out of memory" not in str(error):
+            if is_out_of_memory(self.torch, error) and not is_given_up(error):
                 uncut = list(self._calls.chunker.left_alone.values())
                 sys.stderr.write(f"ghostgpu: surviving-oom: {own_line(trace, uncut)}\n")
 

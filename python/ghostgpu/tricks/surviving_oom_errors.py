@@ -56,6 +56,19 @@ def out_of_memory_error(torch: Any) -> type[RuntimeError]:
     return kind
 
 
+def given_up(torch: Any, sentence: str) -> RuntimeError:
+    """PyTorch's error with a sentence of ours, which says all there is to say."""
+    error: Any = out_of_memory_error(torch)(sentence)
+    error.is_from_ghostgpu = True
+    given: RuntimeError = error
+    return given
+
+
+def is_given_up(error: BaseException) -> bool:
+    """Whether an error is one of ours, and needs no further word."""
+    return getattr(error, "is_from_ghostgpu", False)
+
+
 def first_line(error: BaseException) -> str:
     """What an error says, short enough for a report."""
     lines = str(error).strip().splitlines() or [type(error).__name__]

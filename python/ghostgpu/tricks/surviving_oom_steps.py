@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any, Callable
 
 from .optimizer_in_backward import steps_parameters_by_themselves
-from .surviving_oom_errors import first_line, is_out_of_memory, out_of_memory_error, release
+from .surviving_oom_errors import first_line, given_up, is_out_of_memory, release
 
 _ATTEMPTS = 3
 """How often room for one parameter is looked for, each time after the cache has been freed."""
@@ -113,10 +113,11 @@ class SurvivingSteps:
         raise self._given_up(optimizer, "in its step, for single parameters too", trouble)
 
     def _given_up(self, optimizer: Any, where: str, trouble: str) -> RuntimeError:
-        return out_of_memory_error(self._torch)(
+        return given_up(
+            self._torch,
             f"{type(optimizer).__name__} ran out of memory {where}, which cannot be repeated: some "
             "parameters may have been stepped and others not. Use a leaner optimizer "
-            f"(--optimizer 8bit, adafactor or offload). The last error was: {trouble}"
+            f"(--optimizer 8bit, adafactor or offload). The last error was: {trouble}",
         )
 
 

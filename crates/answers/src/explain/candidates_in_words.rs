@@ -503,6 +503,7 @@ mod tests {
                 needed_bytes: Some(14 << 30),
             },
             candidates: every_outcome(),
+            stop: None,
         };
         let cards = Cards::builtin();
         let card = cards.find("3060").expect("a card").sheet();

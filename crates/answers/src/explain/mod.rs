@@ -1,12 +1,12 @@
 //! What an out-of-memory error in a log means, and what to do about it.
 
 mod candidates_in_words;
+mod combinations;
 mod figures;
 mod picture;
 mod rehearsed;
 mod short;
 mod text;
-mod ways;
 
 pub use candidates_in_words::{Typed, rehearsed};
 use ghostgpu_explain::{Catalogue, Environment, Explanation, Log, Series};

@@ -6,8 +6,8 @@ use serde::Serialize;
 use ghostgpu_rehearse::{EXIT_DOES_NOT_FIT, Peaks};
 use ghostgpu_text::{Sheet, grouped, human};
 
-use super::ways;
-use crate::plan::{Candidate as Way, PlanAnswer, StoppedBecause};
+use super::combinations;
+use crate::plan::{Candidate as Combination, PlanAnswer};
 
 /// Everything that was rehearsed.
 #[derive(Clone, Debug, Serialize)]
@@ -94,21 +94,20 @@ impl Rehearsed {
 
     /// Whether the script fits as it is, or with something that was rehearsed.
     pub fn has_answer(&self) -> bool {
-        let has_plan = self.best_way().is_some();
+        let has_plan = self.best_combination().is_some();
         has_plan || !self.works.is_empty() || matches!(self.as_it_is, AsItIs::Fits { .. })
     }
 
     /// The exit code of the command.
     pub fn exit_code(&self) -> u8 {
-        match &self.plan {
-            Some(plan) if plan.stopped == StoppedBecause::Interrupted => plan.exit_code,
-            _ if self.has_answer() => 0,
-            _ => EXIT_DOES_NOT_FIT,
+        match self.has_answer() {
+            true => 0,
+            false => EXIT_DOES_NOT_FIT,
         }
     }
 
     /// What the plan recommends.
-    pub fn best_way(&self) -> Option<&Way> {
+    pub fn best_combination(&self) -> Option<&Combination> {
         self.plan.as_ref()?.best()
     }
 
@@ -125,7 +124,7 @@ impl Rehearsed {
         );
         sheet.paragraph(&label("label-as-it-is"), &self.as_it_is(catalogue));
         if let Some(plan) = &self.plan {
-            ways::add_all(sheet, plan, catalogue);
+            combinations::add_all(sheet, plan, catalogue);
         }
         for (index, works) in self.works.iter().enumerate() {
             let works_label = match index {

@@ -4,11 +4,11 @@ use ghostgpu_explain::{Advice, Catalogue, Explanation, Kind, PartName, say};
 use ghostgpu_text::{Sheet, columns, human, shortened, wrap};
 
 use super::Answer;
+use super::combinations;
 use super::figures::{common, in_words as figure_in_words};
 use super::picture::{mark, picture};
 use super::rehearsed::{AsItIs, Rehearsed, Works};
 use super::text::{device_name, listed, ranks_in_words, title, where_it_failed};
-use super::ways;
 use crate::headline::Headline;
 use crate::one_line::one_line;
 use crate::style::{Colour, Style};
@@ -60,7 +60,7 @@ fn ran_out(explanation: &Explanation, catalogue: &Catalogue) -> Headline {
 }
 
 fn outcome(rehearsed: &Rehearsed, catalogue: &Catalogue) -> Headline {
-    if let (Some(plan), Some(best)) = (&rehearsed.plan, rehearsed.best_way()) {
+    if let (Some(plan), Some(best)) = (&rehearsed.plan, rehearsed.best_combination()) {
         return Headline {
             word: say!(catalogue, "label-fits-with").into(),
             colour: Colour::Good,
@@ -233,7 +233,7 @@ fn add_rehearsed(sheet: &mut Sheet, rehearsed: &Rehearsed, style: Style, catalog
     );
     match &rehearsed.plan {
         Some(plan) if plan.best().is_some() => {
-            ways::add_best(sheet, plan, catalogue);
+            combinations::add_best(sheet, plan, catalogue);
             let names: Vec<&str> = rehearsed
                 .works
                 .iter()
@@ -345,7 +345,7 @@ fn more(sheet: &mut Sheet, answer: &Answer) {
     let parts = match answer.rehearsed {
         Some(rehearsed) => {
             let works = match &rehearsed.plan {
-                Some(plan) if plan.best().is_some() => ways::not_shown(plan),
+                Some(plan) if plan.best().is_some() => combinations::not_shown(plan),
                 _ => rehearsed.works.len().saturating_sub(MOST_ADVICE),
             };
             [

@@ -8,7 +8,7 @@ use crate::growth::Scaling;
 use ghostgpu_rehearse::Memory;
 
 /// How many lines, operators and holders the answer has: only the largest, because each holder includes its stack.
-/// `ghostgpu report --to json` has more of them.
+/// `ghostgpu report --json` has more of them.
 const MAX_ROWS: usize = 20;
 
 /// The document of `ghostgpu run --json`.

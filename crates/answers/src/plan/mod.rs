@@ -288,7 +288,7 @@ impl PlanAnswer {
         let card = circumstances.card;
         Self {
             result,
-            reason: match (result, searched.stopped) {
+            reason: match (result, &searched.stopped) {
                 (PlanResult::Found, _) => "the whole training fits with it".to_owned(),
                 (PlanResult::FoundTightly, _) => candidates
                     .first()
@@ -307,7 +307,7 @@ impl PlanAnswer {
             recommended: best.filter(|best| best.fits()).map(|_| 0),
             candidates,
             rehearsals: searched.rehearsals,
-            stopped: match searched.stopped {
+            stopped: match &searched.stopped {
                 Stopped::NothingLeft => StoppedBecause::NothingLeft,
                 Stopped::Spent => StoppedBecause::Spent,
                 Stopped::Interrupted(_) => StoppedBecause::Interrupted,
@@ -328,8 +328,8 @@ impl PlanAnswer {
                 })
                 .collect(),
             smaller_data: smaller_data(searched),
-            exit_code: match (result, searched.stopped) {
-                (_, Stopped::Interrupted(signal)) => 128_u8.saturating_add(signal as u8),
+            exit_code: match (result, &searched.stopped) {
+                (_, Stopped::Interrupted(stop)) => stop.exit_code(),
                 (PlanResult::Found, _) => 0,
                 (PlanResult::FoundTightly, _) => {
                     Verdict::FitsTightly.exit_code().unwrap_or(EXIT_FAILURE)
@@ -387,7 +387,7 @@ impl PlanAnswer {
 
     /// The combinations to choose from, the recommended one included: all that fit and are allowed, best first, each in one
     /// amount. That is the fastest amount, because others are better only in headroom.
-    pub fn ways(&self) -> impl Iterator<Item = &Candidate> {
+    pub fn fitting(&self) -> impl Iterator<Item = &Candidate> {
         let fitting = self.candidates.iter().filter(|it| it.outcome.fits());
         let mut seen: Vec<Vec<Request>> = Vec::new();
         fitting.filter(move |candidate| {

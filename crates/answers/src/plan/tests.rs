@@ -3,7 +3,7 @@ use ghostgpu_ledger::Part;
 use ghostgpu_plan::memory_plan::{CardThatFits, Composition, Layers, LeftOut, SmallerData};
 use ghostgpu_plan::verdict::{Judgement, Margin};
 use ghostgpu_recording::Category;
-use ghostgpu_rehearse::{Ending, Findings, OutOfMemory, Run};
+use ghostgpu_rehearse::{Ending, Findings, OutOfMemory, Run, Stop};
 use ghostgpu_session::ChangeReport;
 
 use super::*;
@@ -277,7 +277,7 @@ fn one_line_for_each_result() {
     let tightly = answer(&MemoryPlan::Searched(Box::new(searched(std::mem::take(
         &mut tight.rehearsed,
     )))));
-    tight.stopped = Stopped::Interrupted(2);
+    tight.stopped = Stopped::Interrupted(Stop::Interrupted(2));
     let interrupted = answer(&MemoryPlan::Searched(Box::new(tight)));
     let all = [
         &fitting,
@@ -321,8 +321,8 @@ fn smaller_data_that_saves_nothing_is_not_mentioned() {
 
 #[test]
 fn another_batch_says_what_becomes_of_the_learning_rate() {
-    let way = rehearsed(&[("--checkpoint", "5")], fits(9_943), None);
-    let mut found = answer(&MemoryPlan::Searched(Box::new(searched(vec![way]))));
+    let one = rehearsed(&[("--checkpoint", "5")], fits(9_943), None);
+    let mut found = answer(&MemoryPlan::Searched(Box::new(searched(vec![one]))));
     let mut text_with = |batch| {
         found.largest_batch = Some(LargestBatch {
             batch,
@@ -342,7 +342,7 @@ fn another_batch_says_what_becomes_of_the_learning_rate() {
 
 #[test]
 fn a_trick_that_fits_in_several_amounts_is_shown_once() {
-    let ways = vec![
+    let all = vec![
         rehearsed(&[("--checkpoint", "5")], fits(9_943), Some(1.14)),
         rehearsed(&[("--checkpoint", "6")], fits(9_043), Some(1.17)),
         rehearsed(&[("--chunks", "2")], fits(7_373), Some(1.62)),
@@ -353,8 +353,8 @@ fn a_trick_that_fits_in_several_amounts_is_shown_once() {
         ),
         rehearsed(&[("--chunks", "4")], fits(5_373), Some(1.9)),
     ];
-    let found = answer(&MemoryPlan::Searched(Box::new(searched(ways))));
-    let shown: Vec<&str> = found.ways().map(|way| way.in_words.as_str()).collect();
+    let found = answer(&MemoryPlan::Searched(Box::new(searched(all))));
+    let shown: Vec<&str> = found.fitting().map(|one| one.in_words.as_str()).collect();
     assert_eq!(
         shown,
         ["--checkpoint 5", "--chunks 2", "--checkpoint 6 --chunks 2"]
@@ -370,8 +370,8 @@ fn the_next_command_trains_with_the_plan_or_looks_for_a_larger_batch() {
         python: Some("python3".to_owned()),
         script: vec!["train.py".to_owned()],
     };
-    let way = rehearsed(&[("--checkpoint", "5")], fits(9_943), None);
-    let mut found = answer(&MemoryPlan::Searched(Box::new(searched(vec![way]))));
+    let one = rehearsed(&[("--checkpoint", "5")], fits(9_943), None);
+    let mut found = answer(&MemoryPlan::Searched(Box::new(searched(vec![one]))));
     let next = |answer: &PlanAnswer, file: Option<&str>| {
         let words = typed.next(answer, file.map(std::path::Path::new));
         words.join(" ")

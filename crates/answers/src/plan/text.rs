@@ -123,7 +123,7 @@ impl PlanAnswer {
             let all = self.candidates.iter().filter(|it| it.outcome.fits());
             let all: Vec<&Candidate> = match is_everything {
                 true => all.collect(),
-                false => self.ways().collect(),
+                false => self.fitting().collect(),
             };
             let all = all.into_iter().filter(|it| it.keeps_numbers() == keeps);
             all.take(most).collect()

@@ -135,7 +135,10 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     if let Some(failure) = &found.failed_first {
         show_last_lines(&failure.last_lines);
     }
-    let answer = Cards::new(&found, &question, command);
+    let mut answer = Cards::new(&found, &question, command);
+    if let Some(stop) = &stop {
+        answer.exit_code = stop.exit_code();
+    }
     let style = output.style(None);
     if let Some(csv) = csv {
         csv.write(&answer.csv())?;

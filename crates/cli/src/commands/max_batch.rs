@@ -50,7 +50,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub batch: BatchArgument,
 
-    /// Try no batch larger than this
+    /// Rehearse no batch larger than this
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub at_most: Option<u64>,
 
@@ -92,6 +92,5 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             1 => None,
             _ => Some(WholeBecause::SeveralCards),
         },
-        declines: |_| None,
     })
 }

@@ -35,7 +35,8 @@ Examples:
   ghostgpu plan --memory 8GiB --gpu h200 --margin 5% --write plan.toml train.py
       then: ghostgpu launch --plan plan.toml train.py
 
-Answers are cached; --fresh rehearses everything again.
+Answers are cached; --fresh rehearses everything again. Ctrl-C shows the best so far, with exit \
+code 130.
 
 Exit codes: 0 it fits, as it is or with tricks, 3 nothing fits, 4 it fits only tightly, \
 5 to 8 the job has another problem (see `ghostgpu run --help`), 2 wrong usage or a failure of \

@@ -52,7 +52,7 @@ pub struct RehearsalOptions {
     pub no_cudnn: bool,
 
     /// Use the workspace sizes in this file, written by `ghostgpu calibrate` on a real card
-    #[arg(long, value_name = "FILE", alias = "table")]
+    #[arg(long, value_name = "FILE")]
     pub library_sizes: Vec<PathBuf>,
 }
 

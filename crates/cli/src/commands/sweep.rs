@@ -133,7 +133,10 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let command = words
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let answer = Sweep::new(command, swept, points, not_rehearsed);
+    let mut answer = Sweep::new(command, swept, points, not_rehearsed);
+    if let Some(stop) = &stop {
+        answer.exit_code = stop.exit_code();
+    }
     if let Some(csv) = csv {
         csv.write(&answer.csv())?;
     }

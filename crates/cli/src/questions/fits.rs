@@ -16,14 +16,13 @@ use ghostgpu_plan::verdict::{Margin, OnCard, judge, need_seen_in};
 use ghostgpu_plan::{
     MOST_ROUNDS, StepGrowth, assumed_sizes, need, need_of_distinct_ranks, peak_ranges,
 };
-use ghostgpu_recording::Verdict;
+use ghostgpu_recording::{AssumedSizes, Verdict};
 use ghostgpu_rehearse::{
     Completion, Job, Memory, Prepared, RankChoice, Records, Rehearsal, Rehearse, Run, ScriptOutput,
     SizePoint, Stop, UnknownValues, WholeRuns, user_frame,
 };
 use ghostgpu_text::seconds;
 
-use super::declining::{Declines, Declining};
 use super::recorded::{complete, write_recording};
 use super::{announce, distinct_ranks, relative_paths};
 use crate::commands::AnswerOptions;
@@ -48,7 +47,6 @@ pub struct DoesItFit<'a> {
     pub margin: Option<Margin>,
     /// What the user may type next.
     pub follow_ups: FollowUps,
-    pub declines: Declines,
     /// First find out which ranks must be run.
     pub finds_distinct_ranks: bool,
 }
@@ -61,24 +59,53 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     let (prepared, mut runner, mut run) = rehearsed(question, output.stream())?;
     runner.send_output_to(ScriptOutput::Kept);
     let (need, measured) = need_of(question, &run, &mut runner)?;
-    let assumed = match question.measures_need {
-        true => {
-            let most = match run.completion() {
-                Completion::Completed => run.findings.peak_allocated_bytes(),
-                _ => need.smallest().and_then(|need| need.allocated_bytes),
-            };
-            assumed_sizes(&mut runner, &run, most)?
-        }
-        false => None,
-    };
+    let assumed = assumed(question, &run, &need, &mut runner)?;
+    let (answer, memory) = told(question, &prepared, &mut run, need, measured, assumed);
     let current_dir = std::env::current_dir().ok();
-    let on_card = OnCard::of(&prepared, question.margin);
-    let growth = StepGrowth::of(&run);
-    let mut judgement = judge(&run, need.smallest(), growth.as_ref(), &on_card);
-    if let Some(folder) = &current_dir {
-        judgement.reason = relative_paths::in_sentence(&judgement.reason, folder);
+    let style = output.style(current_dir.as_deref());
+    output.say(&text_answer(&answer, &memory, &question.follow_ups, style))?;
+    let scaling = scaling(question, &run, &prepared, &mut runner)?;
+    if let Some(scaling) = &scaling {
+        output.say(&scaling.text(style))?;
     }
-    let verdict = judgement.verdict;
+    output.finish(|| json_answer(&answer, &memory, scaling.as_ref()))?;
+    write_recording(&memory, page, file)?;
+    note_files(question);
+    ended(question, &run, &answer)
+}
+
+/// Which sizes are assumed, and what depends on them.
+fn assumed(
+    question: &DoesItFit,
+    run: &Run,
+    need: &Need,
+    runner: &mut WholeRuns,
+) -> Result<Option<AssumedSizes>, Stop> {
+    if !question.measures_need {
+        return Ok(None);
+    }
+    let most = match run.completion() {
+        Completion::Completed => run.findings.peak_allocated_bytes(),
+        _ => need.smallest().and_then(|need| need.allocated_bytes),
+    };
+    assumed_sizes(runner, run, most)
+}
+
+/// The answer, and what was recorded for it: of the job as it is, or with unlimited memory.
+fn told(
+    question: &DoesItFit,
+    prepared: &Prepared,
+    run: &mut Run,
+    need: Need,
+    measured: Option<Memory>,
+    assumed: Option<AssumedSizes>,
+) -> (Answer, Memory) {
+    let on_card = OnCard::of(prepared, question.margin);
+    let growth = StepGrowth::of(run);
+    let mut judgement = judge(run, need.smallest(), growth.as_ref(), &on_card);
+    if let Ok(folder) = std::env::current_dir() {
+        judgement.reason = relative_paths::in_sentence(&judgement.reason, &folder);
+    }
     let recorded = std::mem::replace(&mut run.memory, Memory::Unwanted);
     let ranks = recorded.recording().map(RankAccounts::all);
     let mut memory = match measured {
@@ -88,8 +115,8 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
         Some(whole) => whole,
         None => recorded,
     };
-    let mut answer =
-        ghostgpu_answers::fits::answer(&run, judgement, need, &Circumstances::of(&prepared));
+    let circumstances = Circumstances::of(prepared);
+    let mut answer = ghostgpu_answers::fits::answer(run, judgement, need, &circumstances);
     add_parts(&mut answer.ranks, &ranks.unwrap_or_default());
     // In a failed job, missing ranks were not left out on purpose.
     if matches!(
@@ -104,7 +131,7 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
         let grounds = grounds_in_words(&answer.ranks, not_run);
         answer.assumptions.splice(0..0, grounds);
     }
-    if let Some(ranges) = peak_ranges(&run) {
+    if let Some(ranges) = peak_ranges(run) {
         add_peak_ranges(&mut answer, &ranges);
     }
     if let Some(sizes) = assumed {
@@ -112,15 +139,12 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
         answer.assumed_sizes = Some(sizes);
     }
     answer.next = next_command(&answer, &memory, &question.follow_ups);
-    complete(&mut memory, &answer, &prepared);
-    let style = output.style(current_dir.as_deref());
-    output.say(&text_answer(&answer, &memory, &question.follow_ups, style))?;
-    let scaling = scaling(question, &run, &prepared, &mut runner)?;
-    if let Some(scaling) = &scaling {
-        output.say(&scaling.text(style))?;
-    }
-    output.finish(|| json_answer(&answer, &memory, scaling.as_ref()))?;
-    write_recording(&memory, page, file)?;
+    complete(&mut memory, &answer, prepared);
+    (answer, memory)
+}
+
+/// Says which files were written.
+fn note_files(question: &DoesItFit) {
     for (what, path) in [
         ("the page", question.page),
         ("the recording", question.recording),
@@ -129,17 +153,14 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
             note(format_args!("wrote {what} to {}", path.display()));
         }
     }
-    if let count @ 1.. = run.removed_files.len() {
-        note(format_args!(
-            "removed {count} file{} that the script wrote, since a rehearsal's \
-             checkpoints hold no trained weights (--keep-checkpoints keeps them)",
-            if count == 1 { "" } else { "s" }
-        ));
-    }
-    match verdict {
+}
+
+/// The exit code, or the failure of a script that we ended.
+fn ended(question: &DoesItFit, run: &Run, answer: &Answer) -> anyhow::Result<u8> {
+    match answer.verdict {
         Verdict::TimedOut => Err(timeout_failure(&question.job).into()),
-        Verdict::Refused => Err(refusal_failure(&answer).into()),
-        _ => {
+        Verdict::Refused => Err(refusal_failure(answer).into()),
+        verdict => {
             if run.ending.shell_code() == 137 && verdict == Verdict::ScriptKilled {
                 eprintln!(
                     "ghostgpu: the script was killed by signal 9\n\nhint: the system does that when \
@@ -152,7 +173,7 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
 }
 
 /// Rehearses the job as it is, with more ranks if the first ones do not represent all.
-fn rehearsed(question: &DoesItFit, stream: Stream) -> anyhow::Result<(Prepared, Declining, Run)> {
+fn rehearsed(question: &DoesItFit, stream: Stream) -> anyhow::Result<(Prepared, WholeRuns, Run)> {
     let promise = match question.job.values {
         UnknownValues::Plausible => "nothing is computed, unknown values read as ordinary numbers",
         UnknownValues::Zero => "nothing is computed, unknown values read as 0",
@@ -174,8 +195,7 @@ fn rehearsed(question: &DoesItFit, stream: Stream) -> anyhow::Result<(Prepared, 
         if round == 0 {
             announce(&prepared, "running", promise);
         }
-        let runs = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
-        let mut runner = Declining::new(runs, question.declines);
+        let mut runner = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
         runner.send_output_to(match stream {
             Stream::Error => ScriptOutput::AllToStderr,
             Stream::Output => ScriptOutput::Inherited,
@@ -196,7 +216,7 @@ fn rehearsed(question: &DoesItFit, stream: Stream) -> anyhow::Result<(Prepared, 
 fn need_of(
     question: &DoesItFit,
     run: &Run,
-    runner: &mut Declining,
+    runner: &mut WholeRuns,
 ) -> Result<(Need, Option<Memory>), Stop> {
     let unknown = |because: &str| Need::Unknown {
         because: because.to_owned(),
@@ -241,7 +261,7 @@ fn scaling(
     question: &DoesItFit,
     run: &Run,
     prepared: &Prepared,
-    runner: &mut Declining,
+    runner: &mut WholeRuns,
 ) -> Result<Option<Scaling>, Stop> {
     let Some((batch, sequence)) = question.growth.clone() else {
         return Ok(None);

@@ -3,7 +3,6 @@
 //! Commands know arguments, questions do not, so no command needs another.
 
 mod announce;
-mod declining;
 mod distinct_ranks;
 pub mod fits;
 pub mod known_answers;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ghostgpu_oracle::{Contents, EngineConfig, Node, attribute};
 use ghostgpu_session::memory_log::LogEntry;
 
-use super::sizes;
+use super::sizes::{self, FALLBACK_MODE};
 use crate::observer;
 
 /// Smaller workspaces come out of segments that every program has, and are not worth asking cuDNN about.
@@ -20,9 +20,6 @@ const LEAST_BYTES: i64 = 1 << 20;
 const TENSOR_CORE: i32 = 0;
 const DOWN_CONVERT_INPUTS: i32 = 1;
 const NONDETERMINISTIC: i32 = 4;
-
-/// The heuristics that PyTorch asks when no proposal of the first ones could run: engines that need little memory.
-const FALLBACK_MODE: i32 = 2;
 
 struct Proposed {
     /// Kept alive, so that no other graph gets its address.

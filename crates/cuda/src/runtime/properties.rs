@@ -10,8 +10,9 @@ use ghostgpu_device::DeviceSheet;
 
 pub const WARP_SIZE: c_int = 32;
 pub const MAX_THREADS_PER_BLOCK: c_int = 1024;
-pub const SHARED_MEMORY_PER_BLOCK_BYTES: c_int = 49_152;
-pub const REGISTERS: c_int = 65_536;
+pub const SHARED_MEMORY_PER_BLOCK_BYTES: c_int =
+    ghostgpu_device::SHARED_MEMORY_PER_BLOCK_BYTES as c_int;
+pub const REGISTERS: c_int = ghostgpu_device::REGISTERS_PER_MULTIPROCESSOR as c_int;
 const CONSTANT_MEMORY_BYTES: c_int = 65_536;
 const MAX_PITCH: c_int = c_int::MAX;
 const MAX_GRID: [c_int; 3] = [c_int::MAX, 65_535, 65_535];

@@ -9,7 +9,8 @@ use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
 use crate::program::{Purpose, Tool, purpose, tool};
 use crate::reader::Log;
-use crate::situation::{Reasoned, Situation, is_object_store, is_scratch};
+use crate::said;
+use crate::situation::{Reasoned, Situation};
 
 /// All that advice depends on.
 struct Case<'a> {
@@ -223,7 +224,7 @@ impl Case<'_> {
             Situation::ModelDoesNotFit | Situation::OneLargeRequest | Situation::Full
                 if finding.kind == Kind::LlamaCpp =>
             {
-                let all = advisor.llama_cpp(is_scratch(finding), environment.is_jetson);
+                let all = advisor.llama_cpp(said::is_scratch(finding), environment.is_jetson);
                 advisor.all_unrehearsed(all, "not-pytorch")
             }
             Situation::FreeButRefused if !finding.is_pytorch() => {
@@ -317,12 +318,12 @@ impl Case<'_> {
                 let all = advisor.host_memory(finding, environment, self.purpose);
                 advisor.all_unrehearsed(all, "not-the-card")
             }
-            Situation::SharedMemory if is_object_store(finding) => {
+            Situation::SharedMemory if said::is_object_store(finding) => {
                 advisor.all_unrehearsed(advisor.object_store(), "not-the-card")
             }
             Situation::SharedMemory => {
-                let is_nccl = finding.text.contains("nccl");
-                advisor.all_unrehearsed(advisor.shared_memory(is_nccl), "not-the-card")
+                let all = advisor.shared_memory(said::is_from_nccl(finding));
+                advisor.all_unrehearsed(all, "not-the-card")
             }
             Situation::PinnedMemory => {
                 let all = advisor.pinned(finding, environment);
@@ -366,6 +367,9 @@ impl Case<'_> {
         }
         if self.finding.kind == Kind::Jetson {
             return self.advisor.jetson();
+        }
+        if self.finding.kind == Kind::Jax {
+            return self.advisor.jax(self.finding, self.purpose);
         }
         if self.finding.figures.text_named(LIBRARY) == Some("llama.cpp") {
             return self

@@ -7,6 +7,7 @@ use crate::finding::Finding;
 use crate::kind::Kind;
 use crate::program::{Purpose, purpose};
 use crate::reader::Log;
+use crate::said;
 
 /// Cards to try next, and how much memory the present card has at most for each.
 const LARGER_CARDS: [(&str, u64); 4] = [
@@ -69,7 +70,7 @@ impl<'a> Setup<'a> {
                 ("PYTORCH_CUDA_ALLOC_CONF", "ZE_AFFINITY_MASK", "xpu")
             }
             Kind::MpsAllocator => ("PYTORCH_CUDA_ALLOC_CONF", "CUDA_VISIBLE_DEVICES", "mps"),
-            Kind::OtherCardAllocator => other_card(&finding.text),
+            Kind::OtherCardAllocator => other_card(said::is_mlu(finding)),
             _ => ("PYTORCH_CUDA_ALLOC_CONF", "CUDA_VISIBLE_DEVICES", "cuda"),
         };
         Self {
@@ -333,9 +334,9 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// What the plug-in of another maker calls its settings: the message's first word is the device's name.
-fn other_card(text: &str) -> (&'static str, &'static str, &'static str) {
-    match text.to_ascii_lowercase().contains("mlu") {
+/// What the plug-in of another maker calls its settings.
+fn other_card(is_mlu: bool) -> (&'static str, &'static str, &'static str) {
+    match is_mlu {
         true => ("PYTORCH_MLU_ALLOC_CONF", "MLU_VISIBLE_DEVICES", "mlu"),
         false => ("PYTORCH_MUSA_ALLOC_CONF", "MUSA_VISIBLE_DEVICES", "musa"),
     }

@@ -5,24 +5,17 @@ use crate::environment::Environment;
 use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
 use crate::program::Purpose;
+use crate::said::{self, Limiter};
 use crate::say;
-use crate::situation::is_early;
 
 /// The kernel names what it ended, and that is no Python; or whoever set the limit runs other programs.
 fn is_of_another_program(finding: &Finding) -> bool {
-    let text = finding.text.to_ascii_lowercase();
-    let hosts = [
-        "yarn",
-        "runtime exited",
-        "runtime.outofmemory",
-        "memory quota",
-    ];
-    if hosts.iter().any(|host| text.contains(host)) {
+    if said::is_no_host_of_trainings(finding) {
         return true;
     }
     let program = finding.figures.text_named("program");
     // A daemon may name no more than a part of the desktop.
-    program.map_or(is_early(finding), |program| {
+    program.map_or(said::is_early(finding), |program| {
         let program = program.to_ascii_lowercase();
         let may_train = [
             "python",
@@ -50,14 +43,13 @@ impl Advisor<'_> {
             Kind::TensorFlowHost => return self.tensorflow_in_ram(),
             Kind::OtherHost => return self.program_in_ram(finding, environment),
             Kind::WorkersDied => return self.fewer_processes(finding),
-            Kind::PythonMemory if finding.text.contains("Errno 12") => {
+            Kind::PythonMemory if said::is_failed_fork(finding) => {
                 return self.processes_in_ram(environment);
             }
             Kind::PythonMemory if !finding.mentions_pytorch() => {
                 return self.arrays_in_ram(finding, environment);
             }
-            // As macOS says it.
-            Kind::HostKillLikely if finding.text.contains("Killed: 9") => {
+            Kind::HostKillLikely if said::is_from_macos(finding) => {
                 return self.mac_memory(purpose);
             }
             Kind::HostKill | Kind::JobLimit if is_of_another_program(finding) => {
@@ -169,7 +161,7 @@ impl Advisor<'_> {
                 self.advise("host-chunks", "chunksize=100_000")
                     .with_effect(Effect::Rounding),
             );
-            if finding.text.to_ascii_lowercase().contains("cgroup") {
+            if said::names_cgroup(finding) {
                 found.push(self.check_ram());
             }
             return found;
@@ -209,51 +201,34 @@ impl Advisor<'_> {
 
     /// More RAM, as whoever set the limit calls it.
     fn more_ram(&self, finding: &Finding) -> Advice {
-        let text = finding.text.to_lowercase();
-        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-        let command = if has(&["oomkilled", "low on resource"]) {
-            "resources: {limits: {memory: 64Gi}}"
-        } else if has(&["ray", "node running low", "tasks / actors", "tasks/actors"]) {
-            "@ray.remote(memory=64 * 2**30)"
-        } else if has(&["pbs"]) {
-            "#PBS -l mem=64gb"
-        } else if has(&["memlimit"]) {
-            "#BSUB -M 64GB"
-        } else if has(&["systemd", "oom-kill'", "by the oom killer"]) {
-            "systemctl set-property UNIT MemoryMax=64G"
-        } else if has(&["yarn", "physical memory limits", "virtual memory limits"]) {
-            "spark.executor.memoryOverhead=4g"
-        } else if has(&["runtime exited", "runtime.outofmemory"]) {
-            "aws lambda update-function-configuration --function-name NAME --memory-size 10240"
-        } else if has(&["memory quota"]) {
-            "heroku ps:type performance-l"
-        } else if has(&["available ram", "ram 后崩溃", "ram后崩溃"]) {
-            return self.advise("larger-runtime", "Runtime > Change runtime type > High-RAM");
-        } else if has(&["than is available"]) {
-            return self.advise("less-data", "del unused; gc.collect()");
-        } else {
-            "#SBATCH --mem=64G"
+        let command = match said::limiter(finding) {
+            Limiter::Kubernetes => "resources: {limits: {memory: 64Gi}}",
+            Limiter::Ray => "@ray.remote(memory=64 * 2**30)",
+            Limiter::Pbs => "#PBS -l mem=64gb",
+            Limiter::Lsf => "#BSUB -M 64GB",
+            Limiter::Systemd => "systemctl set-property UNIT MemoryMax=64G",
+            Limiter::Yarn => "spark.executor.memoryOverhead=4g",
+            Limiter::Lambda => {
+                "aws lambda update-function-configuration --function-name NAME --memory-size 10240"
+            }
+            Limiter::Heroku => "heroku ps:type performance-l",
+            Limiter::HostedNotebook => {
+                return self.advise("larger-runtime", "Runtime > Change runtime type > High-RAM");
+            }
+            Limiter::Program => return self.advise("less-data", "del unused; gc.collect()"),
+            Limiter::Unknown => "#SBATCH --mem=64G",
         };
         self.advise("more-ram", command)
     }
 
     /// How much a job used, where whoever limits it tells.
     fn job_usage(&self, finding: &Finding) -> Option<Advice> {
-        let text = finding.text.to_lowercase();
-        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-        let command = if has(&["oomkilled", "low on resource"]) {
-            "kubectl describe pod POD; kubectl top pod POD"
-        } else if has(&[
-            "slurm",
-            "srun",
-            "oom-kill",
-            "oom_kill",
-            "out_of_me",
-            "memory limit",
-        ]) {
-            "seff JOB; sacct -j JOB --format=JobID,MaxRSS,ReqMem"
-        } else {
-            return None;
+        let command = match said::limiter(finding) {
+            Limiter::Kubernetes => "kubectl describe pod POD; kubectl top pod POD",
+            _ if said::is_like_slurm(finding) => {
+                "seff JOB; sacct -j JOB --format=JobID,MaxRSS,ReqMem"
+            }
+            _ => return None,
         };
         Some(self.advise("job-usage", command))
     }
@@ -290,6 +265,12 @@ impl Advisor<'_> {
             Some("Level Zero" | "Vulkan" | "OpenCL" | "ncnn") => {
                 self.advise("less-at-once", "batch_size=1")
             }
+            Some("LM Studio") => self
+                .advise(
+                    "lm-studio-lighter",
+                    "lms load MODEL --context-length 8192 --gpu 0.5",
+                )
+                .with_effect(Effect::Service),
             Some("PaddlePaddle") => self
                 .advise(
                     "paddle-cpu",
@@ -438,8 +419,7 @@ impl Advisor<'_> {
     }
 
     pub fn pinned(&self, finding: &Finding, environment: &Environment) -> Vec<Advice> {
-        let is_ggml = finding.text.contains("ggml") || finding.text.contains("of pinned memory");
-        if is_ggml {
+        if said::is_pinned_by_ggml(finding) {
             return vec![
                 self.advise("more-layers", "llama-server -m MODEL -ngl 99")
                     .with_effect(Effect::Rounding),

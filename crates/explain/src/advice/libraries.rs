@@ -4,6 +4,7 @@ use super::{Advice, Advisor, Effect};
 use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
 use crate::program::Purpose;
+use crate::said::{self, Chip};
 
 /// Libraries that share a card with PyTorch, which keeps a cache.
 pub fn is_beside_pytorch(finding: &Finding) -> bool {
@@ -20,33 +21,14 @@ const WATCH_AMD: &str = "watch -n 1 rocm-smi --showmeminfo vram";
 /// The same for cards of any make.
 const WATCH_ANY: &str = "nvtop";
 
-/// The message names AMD's interface.
-fn is_rocm(finding: &Finding) -> bool {
-    let text = finding.text.to_ascii_lowercase();
-    ["hiperror", "hipmalloc", "rocm", "hip error"]
-        .iter()
-        .any(|sign| text.contains(sign))
-}
-
-/// The message names an interface of pictures, which cards of any make have.
-fn is_other_interface(finding: &Finding) -> bool {
-    let text = finding.text.to_ascii_lowercase();
-    ["rif_error", "d3d", "opencl", "vulkan", "metal"]
-        .iter()
-        .any(|sign| text.contains(sign))
-}
-
-/// What shows who uses a chip that Paddle calls by the name of its kind.
-fn see_chip(finding: &Finding) -> Option<&'static str> {
-    let text = finding.text.to_ascii_lowercase();
-    let chips = [
-        ("on xpu", "xpu_smi"),
-        ("on npu", "npu-smi info"),
-        ("on mlu", "cnmon"),
-        ("on dcu", "rocm-smi --showpids"),
-    ];
-    let found = chips.iter().find(|(sign, _)| text.contains(sign));
-    found.map(|(_, command)| *command)
+/// What shows who uses a chip.
+fn see_chip(chip: Chip) -> &'static str {
+    match chip {
+        Chip::Xpu => "xpu_smi",
+        Chip::Npu => "npu-smi info",
+        Chip::Mlu => "cnmon",
+        Chip::Dcu => "rocm-smi --showpids",
+    }
 }
 
 impl Advisor<'_> {
@@ -288,8 +270,8 @@ impl Advisor<'_> {
     /// A program about which nothing is known but that it uses the card.
     fn any_program(&self, finding: &Finding) -> Vec<Advice> {
         let (watch, other_card) = match () {
-            () if is_rocm(finding) => (WATCH_AMD, Some("HIP_VISIBLE_DEVICES=1 ./program")),
-            () if is_other_interface(finding) => (WATCH_ANY, None),
+            () if said::is_rocm(finding) => (WATCH_AMD, Some("HIP_VISIBLE_DEVICES=1 ./program")),
+            () if said::is_other_interface(finding) => (WATCH_ANY, None),
             () => (WATCH, Some("CUDA_VISIBLE_DEVICES=1 ./program")),
         };
         let less = self
@@ -312,11 +294,12 @@ impl Advisor<'_> {
                 None
             }
             "AMDGPU.jl" => Some(self.advise("see-card", "rocm-smi --showpids")),
-            _ if is_other_interface(finding) => None,
-            _ if is_rocm(finding) => Some(self.advise("see-card", "rocm-smi --showpids")),
-            "PaddlePaddle" if see_chip(finding).is_some() => {
-                see_chip(finding).map(|command| self.advise("npu-see", command))
-            }
+            _ if said::is_other_interface(finding) => None,
+            _ if said::is_rocm(finding) => Some(self.advise("see-card", "rocm-smi --showpids")),
+            "PaddlePaddle" => Some(match said::chip(finding) {
+                Some(chip) => self.advise("npu-see", see_chip(chip)),
+                None => self.advise("see-card", "nvidia-smi"),
+            }),
             _ => Some(self.advise("see-card", "nvidia-smi")),
         }
     }

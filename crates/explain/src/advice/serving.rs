@@ -4,6 +4,7 @@ use super::{Advice, Advisor, Effect};
 use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
 use crate::program::Purpose;
+use crate::said;
 
 impl Advisor<'_> {
     /// A server whose KV cache does not fit.
@@ -299,9 +300,7 @@ impl Advisor<'_> {
             self.advise("jax-remat", "jax.checkpoint(layer)")
                 .with_effect(Effect::Rounding)
         });
-        // A TPU has no pool to enlarge.
-        let is_tpu = finding.figures.total.is_some() && finding.figures.requested.is_none();
-        if is_tpu {
+        if finding.is_on_tpu() {
             let shard = self.advise(
                 "jax-shard",
                 "jax.device_put(params, NamedSharding(mesh, P(\"data\")))",
@@ -352,7 +351,7 @@ impl Advisor<'_> {
     }
 
     pub fn smaller_kernel(&self, finding: &Finding) -> Vec<Advice> {
-        if finding.text.contains("memory space") {
+        if said::is_tpu_kernel(finding) {
             return vec![
                 self.advise("smaller-kernel", "pl.BlockSpec((128, 128), ...)")
                     .with_effect(Effect::Rounding),

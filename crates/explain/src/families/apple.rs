@@ -7,7 +7,12 @@ use crate::kind::Kind;
 use crate::window::Window;
 
 pub const FAMILY: Family = Family {
-    needles: &["[metal::malloc]", "kIOGPUCommandBuffer", "IOAF code 8"],
+    needles: &[
+        "[metal::malloc]",
+        "kIOGPUCommandBuffer",
+        "IOAF code 8",
+        "xecution failed: Insufficient Memory",
+    ],
     read,
 };
 
@@ -19,7 +24,7 @@ pattern!(
 // What Metal says to any program.
 pattern!(
     COMMAND_BUFFER,
-    r"(?:InsufficientMemory\(?[0-9a-f]*:?)?kIOGPUCommandBufferCallbackErrorOutOfMemory|InsufficientMemory\(IOAFcode8\)"
+    r"(?:InsufficientMemory\(?[0-9a-f]*:?)?kIOGPUCommandBufferCallbackErrorOutOfMemory|InsufficientMemory\(IOAFcode8\)|Commandbufferexecutionfailed:InsufficientMemory"
 );
 
 fn read(window: &Window) -> Vec<Message> {

@@ -36,7 +36,7 @@ pattern!(
 // What CUDA calls the error, in programs of any kind.
 pattern!(
     NATIVE,
-    r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|cudaMalloc(?:retry)?failed:outofmemory|hipErrorOutOfMemory|CUresulterrorresult=2|hasinsufficient(?:GPU|device|video)memory|cu(?:da)?M(?:em)?Alloc\w{0,16}(?:failed|returned)[^\n]{0,24}?outofmemory|\bCUDA(?:driver)?error(?:code|number)?[:=#(]{0,2}2(?:[^0-9.%\w]|at\b|$)|cuda运行时错误\(2\):?(?:内存不足)?|unabletoallocateenoughmemory(?:orotherresources)?toperformtherequestedoperation|CUDA::error'?[^\n]{0,20}\n?[^\n]{0,300}?\n?error:outofmemory"
+    r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|cudaMalloc(?:retry)?failed:outofmemory|hipErrorOutOfMemory|CUresulterrorresult=2|hasinsufficient(?:GPU|device|video)memory|cu(?:da)?M(?:em)?Alloc\w{0,16}(?:failed|returned)[^\n]{0,24}?outofmemory|\bCUDA(?:driver)?error(?:code|number)?[:=#(]{0,2}2(?:[^0-9.%\w]|at\b|$)|cuda运行时错误\(2\):?(?:内存不足)?|unabletoallocateenoughmemory(?:orotherresources)?toperformtherequestedoperation|\bCUDA(?:driver)?error\d{0,3}infile\n?[^\n]{1,200}?\n?line\d+:\n?outof\n?memory|CUDA::error'?[^\n]{0,20}\n?[^\n]{0,300}?\n?error:outofmemory"
 );
 // PyTorch fails on the way to its message: NVML is missing, as on Jetson boards and in some containers.
 pattern!(

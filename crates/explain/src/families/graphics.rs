@@ -33,6 +33,7 @@ pub const FAMILY: Family = Family {
         "Out of memory on device",
         "GPU failed to allocate memory",
         "Maximum variable size allowed",
+        "设备内存不足",
         "enough VRAM",
         "allocate VRAM",
         "nsufficient VRAM",
@@ -106,7 +107,7 @@ pattern!(
 );
 pattern!(
     MATLAB,
-    r"Outofmemoryondevice\.(?:Toviewmoredetailaboutavailablememory|Youneedatleast)?|TheGPUfailedtoallocatememory\.?Tocontinue,resettheGPU|Maximumvariablesizeallowedonthedeviceisexceeded"
+    r"设备内存不足。要查看有关设备|Outofmemoryondevice\.(?:Toviewmoredetailaboutavailablememory|Youneedatleast)?|TheGPUfailedtoallocatememory\.?Tocontinue,resettheGPU|Maximumvariablesizeallowedonthedeviceisexceeded"
 );
 
 fn read(window: &Window) -> Vec<Message> {

@@ -1,6 +1,7 @@
 //! Killed processes: by the kernel, a batch system, a container runtime, or an unnamed killer.
 
 use super::{Family, Message, amount, number, pattern, range};
+use crate::amount::{Amount, read_amount};
 use crate::finding::FigureValue;
 use crate::kind::Kind;
 use crate::window::Window;
@@ -27,6 +28,13 @@ pub const FAMILY: Family = Family {
         "return code = -9",
         "exit code -9",
         "signal 9",
+        "9/KILL",
+        "exit_code",
+        "Negsignal",
+        "memory-restart",
+        "SIG_KILL",
+        "RayOutOfMemoryError",
+        "large alloc",
         "cgroup out-of-memory",
         "killed by signal",
         "Killed process",
@@ -62,7 +70,7 @@ pub const FAMILY: Family = Family {
 
 pattern!(
     KERNEL,
-    r"(Memorycgroupo|O)utofmemory:Kill(?:ed)?process(\d+),?\(([^)]{1,40})\)(?:score\d+orsacrificechild|.{0,40}?total-vm:({A}),anon-rss:({A}))?"
+    r"(Memorycgroupo|O)utofmemory:\n?Kill(?:ed)?process(\d+),?\(([^)]{1,40})\)(?:score\d+orsacrificechild|.{0,40}?total-vm:({A}),anon-rss:({A}))?"
 );
 pattern!(
     KERNEL_OLD,
@@ -70,7 +78,7 @@ pattern!(
 );
 pattern!(
     SLURM,
-    r"(?:slurmstepd[^:]*:error:)?Detected(\d+)oom[-_ ]?killevents?(?:\(s\))?in(?:[^\n]{0,200}?out-of-memoryhandler)?|srun:error:\S{1,80}?:tasks?[\d,-]+:OutOfMemory|cgroupout-of-memoryhandler|Exceeded(?:step|job)memorylimit|exceededmemorylimit\(\d+>\d+\)|PBS:jobkilled:v?mem[^\n]{0,80}?exceeded|TERM_MEMLIMIT|Thenodewaslowonresource:memory|killedbytheOOMkiller|Failedwithresult'oom-kill'|crashedafterusingallavailableRAM|triedtoallocatemorememorythanisavailable|使用了?所有可用的?RAM后崩溃"
+    r"(?:slurmstepd[^:]*:error:)?Detected(\d+)oom[-_ ]?killevents?(?:\(s\))?in(?:[^\n]{0,200}?out-of-memoryhandler)?|srun:error:\S{1,80}?:tasks?[\d,-]+:OutOfMemory|cgroupout-of-memoryhandler|Exceeded(?:step|job)memorylimit|exceededmemorylimit\(\d+>\d+\)|PBS:jobkilled:v?mem[^\n]{0,80}?exceeded|TERM_MEMLIMIT|Thenodewaslowonresource:memory|killedbytheOOMkiller|Failedwithresult'oom-kill'|goneover(?:cgroup)?memorylimitof\d+|memoryusageexceeded(?:the)?request_?memory|exceededitsmemorylimit|exceeds--max-memory-restartvalue|crashedafterusingallavailableRAM|triedtoallocatemorememorythanisavailable|使用了?所有可用的?RAM后崩溃"
 );
 // Those who kill before the kernel has to: their configuration is printed with nearly the same words.
 pattern!(
@@ -82,10 +90,15 @@ pattern!(
     HOSTED,
     r"Runtimeexitedwitherror:signal:killed|Runtime\.OutOfMemory|ErrorR1[45]\(Memoryquota(?:vastly)?exceeded\)|killedbyYARNforexceeding(?:physical|virtual)?memorylimits\.?(?:({A})of({A}))?|runningbeyond(?:physical|virtual)memorylimits"
 );
-// Ray monitors the machine and kills a worker before the kernel does.
+// Ray monitors the machine and kills a worker before the kernel does; its first releases only raised an error.
 pattern!(
     RAY,
-    r"Taskwaskilledduetothenoderunninglowonmemory(?:\.\s?Memoryonthenode[^\n]{0,400}?wasrunningwas({A})/({A}))?|Workers\(tasks/actors\)killedduetomemorypressure"
+    r"RayOutOfMemoryError:Morethan\d+%ofthememoryonnode[^()]{1,80}isused\(([\d.]+)/([\d.]+)GB\)|Taskwaskilledduetothenoderunninglowonmemory(?:\.\s?Memoryonthenode[^\n]{0,400}?wasrunningwas({A})/({A}))?|Workers\(tasks/actors\)killedduetomemorypressure"
+);
+// Google's allocator warns of a large request, and then the kernel of the notebook is gone.
+pattern!(
+    ALLOCATION,
+    r"tcmalloc:largealloc(\d{9,})bytes(?s:.{0,600}?)(?:\n\^C|\bkernel[0-9a-f-]{30,40}restarted)|\bkernel[0-9a-f-]{30,40}restarted(?s:.{0,400}?)tcmalloc:largealloc(\d{9,})bytes"
 );
 // An argument or a function of that name is no state of a job.
 pattern!(
@@ -104,7 +117,9 @@ pattern!(
       | \d/\d+\s\[[^\]]{1,60}\]\s*(?:Killed|已杀死)(?:\W*$|`)
       | exit(?:ed\swith)?\s?(?:code|status):?\s?=?\s?(?:137|-9)\b | \bstatus\scode:?\s137\b | code[=:]\s?137\b | return\scode\s=\s-9
       | exitcode\s*:\s*-9 | Signal\s9\s?\(SIGKILL\) | signal\s9:\sSIGKILL | died\swith\s<Signals\.SIGKILL
-      | (?:都会|就会|总是|被)\s?killed\b | ^zsh:\skilled\s | terminated\sby\ssignal\s(?:9|SIGKILL) | killed\sby\ssignal:?\s(?:9|SIGKILL)"
+      | (?:都会|就会|总是|被)\s?killed\b | ^zsh:\skilled\s | exit_?code['\x22]?\s?[=:]\s?-(?:9|SIGKILL)\b | Negsignal\.SIGKILL | via\ssignal\s\[SIGKILL\] | code=killed,\sstatus=9/KILL
+      | (?:terminated|killed|exited|died|crashed|stopped|aborted|ended)\s(?:abnormally\s|unexpectedly\s|prematurely\s)?(?:by|with|due\sto|from|on|via|because\sof):?\s(?:a\s)?(?:signal:?\s(?:9|SIGKILL|killed)|SIGKILL)\b
+      | was\ssent\sSIGKILL | (?:got|received)\s(?:a\s)?(?:signal\s)?SIGKILL | (?:got|received)\ssignal\s9\b"
 );
 
 // What every match of `LIKELY` contains: most lines of a window have nothing of it.
@@ -127,8 +142,15 @@ fn read(window: &Window) -> Vec<Message> {
     for found in RAY.printed(text) {
         let (start, end) = range(&found);
         let mut message = Message::new(Kind::JobLimit, start, end);
-        for (group, name) in [(1, "in use on the machine"), (2, "RAM of the machine")] {
-            if let Some(size) = amount(&found, group) {
+        let sizes = match found.get(1) {
+            Some(_) => [1, 2].map(|group| gigabytes(&found, group)),
+            None => [3, 4].map(|group| amount(&found, group)),
+        };
+        for (size, name) in sizes
+            .into_iter()
+            .zip(["in use on the machine", "RAM of the machine"])
+        {
+            if let Some(size) = size {
                 message.figures.add(name, FigureValue::Amount(size));
             }
         }
@@ -149,6 +171,12 @@ fn read(window: &Window) -> Vec<Message> {
                 .figures
                 .add("resident", FigureValue::Amount(resident));
         }
+        messages.push(message);
+    }
+    for found in ALLOCATION.printed(text) {
+        let (start, end) = range(&found);
+        let mut message = Message::new(Kind::HostKillLikely, start, end);
+        message.figures.requested = number(&found, 1).or(number(&found, 2)).map(Amount::exact);
         messages.push(message);
     }
     for found in HOSTED.printed(text) {
@@ -228,6 +256,12 @@ fn kernel(window: &Window) -> Vec<Message> {
         }
     }
     messages
+}
+
+/// A number whose unit stands behind another one: `11.8 / 12.3 GB`.
+fn gigabytes(found: &regex::Captures, group: usize) -> Option<Amount> {
+    let number = found.get(group)?.as_str();
+    read_amount(&format!("{number}GB")).map(|read| read.0)
 }
 
 /// How large the process was, in RAM and in addresses.

@@ -18,6 +18,7 @@ pub const FAMILY: Family = Family {
         "无法分配内存",
         "メモリを確保できません",
         "ENOMEM",
+        "C error: out of memory",
         "dispatched on the CPU or the disk",
     ],
     read,
@@ -33,7 +34,7 @@ pattern!(
 );
 pattern!(
     PYTHON,
-    r"^\W*(?:[\w.]*\.)?(?:_Array)?MemoryError(?::.*)?\W*$|std::bad_alloc|OSError: \[Errno 12\] Cannot allocate memory"
+    r"^\W*(?:[\w.]*\.)?(?:_Array)?MemoryError(?::.*)?\W*$|std::bad_alloc|OSError: \[Errno 12\] Cannot allocate memory|\bC error: out of memory\b"
 );
 // What the C library says of any call that found no memory; other limits are reported in the same words.
 pattern!(

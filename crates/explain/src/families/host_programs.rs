@@ -29,12 +29,14 @@ pub const FAMILY: Family = Family {
         "ERROR_OUT_OF_HOST_MEMORY",
         "CL_OUT_OF_HOST_MEMORY",
         "vkAllocateMemory",
+        "insufficient system resources",
+        "Not enough resources to load",
     ],
     read,
 };
 
 /// Groups: `asked`, where a message gives it.
-const OWN_WORDS: [(&str, &Pattern); 14] = [
+const OWN_WORDS: [(&str, &Pattern); 15] = [
     ("PaddlePaddle", &PADDLE),
     ("OpenCV", &OPENCV),
     ("Rust", &RUST),
@@ -49,6 +51,7 @@ const OWN_WORDS: [(&str, &Pattern); 14] = [
     ("Vulkan", &VULKAN),
     ("ncnn", &NCNN),
     ("OpenCL", &OPENCL),
+    ("LM Studio", &LM_STUDIO),
 ];
 
 pattern!(PADDLE, r"Failtoallocmemoryof(?P<asked>\d+)size");
@@ -91,6 +94,11 @@ pattern!(
 pattern!(VULKAN, r"VK_ERROR_OUT_OF_HOST_MEMORY");
 pattern!(NCNN, r"vkAllocateMemoryfailed[:(]?-1(?:[^0-9.]|$)");
 pattern!(OPENCL, r"CL_OUT_OF_HOST_MEMORY");
+// It estimates before it loads.
+pattern!(
+    LM_STUDIO,
+    r"Modelloadingwasstoppedduetoinsufficientsystemresources(?:\.Underthecurrentsettings,thismodelrequiresapproximately(?P<asked>{A})ofmemory)?|Notenoughresourcestoloadthemodelwiththecurrentsettings"
+);
 
 fn read(window: &Window) -> Vec<Message> {
     let text = window.squeezed();

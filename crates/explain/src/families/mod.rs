@@ -182,6 +182,12 @@ pub(crate) fn number(found: &regex::Captures, group: usize) -> Option<u64> {
     digits.parse().ok()
 }
 
+/// The end of a text.
+pub(crate) fn last_characters(text: &str, count: usize) -> &str {
+    let cut = text.char_indices().rev().nth(count.saturating_sub(1));
+    cut.map_or(text, |(cut, _)| &text[cut..])
+}
+
 /// The whole match.
 pub(crate) fn range(found: &regex::Captures) -> (usize, usize) {
     found.get(0).map_or((0, 0), |all| (all.start(), all.end()))

@@ -38,7 +38,9 @@ pub const FAMILY: Family = Family {
         "Could not allocate tensor",
         "8007000E",
         "MemStatistics",
-        "memory isn't enough",
+        "emory isn't enough",
+        "smaller than required size",
+        "No memory pool big enough",
         "EL0004",
         "oneflow",
         "Cuda Error in",
@@ -59,7 +61,7 @@ pub const FAMILY: Family = Family {
 };
 
 /// Groups: `asked`, `free`, `total`, `used` and `device`, as far as a message gives them.
-const OWN_WORDS: [(&str, &Pattern); 21] = [
+const OWN_WORDS: [(&str, &Pattern); 22] = [
     ("CatBoost", &CATBOOST),
     ("ONNX Runtime", &ONNX_RUNTIME),
     ("FAISS", &FAISS),
@@ -81,6 +83,7 @@ const OWN_WORDS: [(&str, &Pattern); 21] = [
     ("CUDA.jl", &JULIA),
     ("MindSpore", &MIND_SPORE),
     ("Ascend", &ASCEND),
+    ("CubeCL", &CUBE_CL),
 ];
 
 pattern!(
@@ -152,11 +155,16 @@ pattern!(
 );
 pattern!(
     MIND_SPORE,
-    r"TotalUsedMemStatistics:(?P<used>\d+)plus[^\n]{0,80}?allocsize:(?P<asked>\d+)ismorethantotalmemsize:(?P<total>\d+)|Device\(id:(?P<device>\d+)\)memoryisn'tenoughandallocfailed"
+    r"TotalUsedMemStatistics:(?P<used>\d+)plus[^\n]{0,80}?allocsize:(?P<asked>\d+)ismorethantotalmemsize:(?P<total>\d+)|Device\(id:(?P<device>\d+)\)memoryisn'tenoughandallocfailed|Mallocforkernel\w{1,12}failed,Memoryisn'tenough|currentfreememorysize\[(?P<free>\d+)\]issmallerthanrequiredsize\[(?P<size>\d+)\]"
 );
 pattern!(
     ASCEND,
-    r"Memory_Allocation_Failure\(EL0004\)|EL0004:Failedtoallocatememory"
+    r"(?:Memory_Allocation_Failure\(EL0004\)|EL0004:Failedtoallocatememory)(?s:.{0,600}?rtMallocfail[^\n]{0,60}?size:(?P<asked>\d+))?"
+);
+
+pattern!(
+    CUBE_CL,
+    r"Nomemorypoolbigenoughtoreserve(?P<asked>\d+)bytes"
 );
 
 // What CUDA says, whoever called it.

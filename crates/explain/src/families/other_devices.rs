@@ -1,7 +1,7 @@
 //! Devices other than NVIDIA's cards: Intel's GPUs through Level Zero, and Jetson boards, whose CPU and GPU
 //! share one memory.
 
-use super::{Family, Message, pattern, range};
+use super::{Family, Message, last_characters, pattern, range};
 use crate::finding::{FigureValue, LIBRARY};
 use crate::kind::Kind;
 use crate::window::Window;
@@ -31,6 +31,9 @@ fn read(window: &Window) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     for found in LEVEL_ZERO.printed(text) {
         let (start, end) = range(&found);
+        if !is_reported(&text[..start]) {
+            continue;
+        }
         // The name stands twice in one exception.
         if let Some(last) = messages.last_mut().filter(|last| start < last.end + 40) {
             last.end = end;
@@ -52,4 +55,22 @@ fn read(window: &Window) -> Vec<Message> {
         messages.push(Message::new(Kind::Jetson, start, end));
     }
     messages
+}
+
+/// A result that a call returned, not a constant that a sentence speaks of.
+fn is_reported(before: &str) -> bool {
+    let before = last_characters(before, 120).to_lowercase();
+    let says_so = [
+        "error",
+        "fail",
+        "return",
+        "exception",
+        "abort",
+        "terminat",
+        "what()",
+        "status",
+        "result",
+    ];
+    let is_value = |last: char| !last.is_alphanumeric();
+    before.chars().last().is_none_or(is_value) || says_so.iter().any(|word| before.contains(word))
 }

@@ -13,6 +13,7 @@ pub const FAMILY: Family = Family {
         "prefill tokens",
         "Decode out of memory",
         "Prefill out of memory",
+        "runs out of memory",
         "requires more system memory",
         "system memory (",
         "llama runner exited",
@@ -23,7 +24,7 @@ pub const FAMILY: Family = Family {
 
 pattern!(
     SGLANG,
-    r"Notenoughmemory\.?Pleasetrytoincrease--mem-fraction-static|(?:Decode|Prefill)outofmemory(?:happened)?\.?Trytoloweryourbatchsize"
+    r"Notenoughmemory\.?Pleasetrytoincrease--mem-fraction-static|(?:Decode|Prefill)outofmemory(?:happened)?\.?Trytoloweryourbatchsize|alloc_\w{3,30}runsoutofmemory\.?(?:Pleasesetasmallernumberfor\W{0,2}--[a-z-]{4,40})?"
 );
 pattern!(TGI, r"Notenoughmemorytohandle(\d+)(?:total|prefill)tokens");
 pattern!(

@@ -3,7 +3,7 @@
 //! Prose speaks of memory as well. So only a whole line counts, or one in which an error comes first and the
 //! words end what it says.
 
-use super::{Family, Message, pattern, range};
+use super::{Family, Message, last_characters, pattern, range};
 use crate::kind::Kind;
 use crate::window::Window;
 
@@ -234,9 +234,4 @@ fn refused(line: &str, is_device: bool) -> Option<(&str, &str)> {
     let what = if is_device { &OF_MEMORY } else { &AMOUNT };
     let is_memory = what.find(line).is_some() && OTHER_REASON.find(line).is_none();
     is_memory.then_some((before, after))
-}
-
-fn last_characters(text: &str, count: usize) -> &str {
-    let cut = text.char_indices().rev().nth(count.saturating_sub(1));
-    cut.map_or(text, |(cut, _)| &text[cut..])
 }

@@ -16,6 +16,7 @@ pub const FAMILY: Family = Family {
         "cuMemAllocAsync failed",
         "Ran out of memory in",
         "memory space hbm",
+        "That was not possible",
     ],
     read,
 };
@@ -33,6 +34,11 @@ pattern!(ASYNC, r"cuMemAllocAsyncfailedtoallocate(\d+)bytes");
 pattern!(
     TPU,
     r"Ranoutofmemoryinmemoryspace(\w{1,8}?)\.Used([\d.]+[KMGT])of([\d.]+[KMGT])"
+);
+// The same while it runs.
+pattern!(
+    TPU_BUFFER,
+    r"Attemptingto(?:reserve|allocate)([\d.]+[KMGT]?)i?B?(?:atthe\w{1,8}ofmemory)?\.Thatwasnotpossible\.(?:Therewas|Thereare)([\d.]+[KMGT]?)i?B?free"
 );
 pattern!(FREE_OF_TOTAL, r"Freememory/Totalmemory:(\d+)/(\d+)");
 pattern!(
@@ -79,6 +85,13 @@ fn read(window: &Window) -> Vec<Message> {
             message.end = end;
             messages.push(message);
         }
+    }
+    for found in TPU_BUFFER.printed(text) {
+        let (start, end) = range(&found);
+        let mut message = Message::new(Kind::Jax, start, end);
+        message.figures.requested = amount(&found, 1);
+        message.figures.free = amount(&found, 2);
+        messages.push(message);
     }
     for found in TPU.printed(text) {
         let (start, end) = range(&found);

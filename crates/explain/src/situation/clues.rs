@@ -105,7 +105,8 @@ fn is_loading(frame: &Frame) -> bool {
 
 fn is_optimizer(frame: &Frame) -> bool {
     let file = frame.file.replace('\\', "/");
-    let in_optimizer = file.contains("torch/optim/") && !frame.function.contains("zero_grad");
+    let in_optimizer = (file.contains("torch/optim/") || file.contains("bitsandbytes/optim/"))
+        && !frame.function.contains("zero_grad");
     let code = &frame.code;
     // Wrappers of DeepSpeed, ColossalAI and Megatron allocate the state when they are created.
     let name = file.rsplit('/').next().unwrap_or_default();

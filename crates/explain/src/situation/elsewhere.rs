@@ -7,6 +7,7 @@ use super::{Reasoned, Situation, Suspect};
 use crate::catalogue::Catalogue;
 use crate::finding::{Finding, LIBRARY};
 use crate::kind::Kind;
+use crate::said;
 use crate::say;
 
 /// A single request for more host memory than this is a mistake on most machines.
@@ -54,10 +55,10 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
                 free = finding.figures.free.unwrap_or_default()
             ),
         ),
-        Kind::SharedMemory if finding.text.contains("nccl") => {
+        Kind::SharedMemory if said::is_from_nccl(finding) => {
             simple(Situation::SharedMemory, "shm-full-nccl")
         }
-        Kind::SharedMemory if is_object_store(finding) => {
+        Kind::SharedMemory if said::is_object_store(finding) => {
             simple(Situation::SharedMemory, "object-store-full")
         }
         Kind::SharedMemory => simple(Situation::SharedMemory, "shm-full"),
@@ -67,9 +68,8 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
         Kind::PinnedMemory => {
             let pinned =
                 requested.map(|requested| say!(catalogue, "to-be-pinned", requested = requested));
-            let fallback =
-                finding.text.contains("ggml") || finding.text.contains("of pinned memory");
-            let fallback = fallback.then(|| say!(catalogue, "pinned-fallback"));
+            let is_ggml = said::is_pinned_by_ggml(finding);
+            let fallback = is_ggml.then(|| say!(catalogue, "pinned-fallback"));
             simple(Situation::PinnedMemory, "pinned-is-ram")
                 .and_if(pinned)
                 .and_if(fallback)
@@ -93,10 +93,9 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
                 true => Situation::OneLargeRequest,
                 false => Situation::Full,
             };
-            match is_scratch(finding) {
+            match said::is_scratch(finding) {
                 true => Reasoned::new(scratch, reason).and(say!(catalogue, "llama-scratch")),
-                // A check after a call, while it computes.
-                false if finding.text.contains("current device") => {
+                false if said::is_while_computing(finding) => {
                     Reasoned::new(Situation::Full, reason).and(say!(catalogue, "llama-at-startup"))
                 }
                 false => Reasoned::new(Situation::ModelDoesNotFit, reason)
@@ -118,25 +117,6 @@ pub fn situation(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
         _ if !finding.is_pytorch() => beside_a_framework(finding, catalogue),
         _ => outside(finding, catalogue),
     }
-}
-
-/// A daemon ended the process before the kernel had to.
-pub fn is_early(finding: &Finding) -> bool {
-    let text = finding.text.to_ascii_lowercase();
-    ["due to memory", "due to swap", "systemd-oomd", "badness"]
-        .iter()
-        .any(|sign| text.contains(sign))
-}
-
-/// Ray's store of objects, which lies in shared memory.
-pub fn is_object_store(finding: &Finding) -> bool {
-    let text = finding.text.to_ascii_lowercase();
-    text.contains("objectstore") || text.contains("object store")
-}
-
-/// llama.cpp's scratch space for one graph: the weights and the KV cache were allocated before it.
-pub fn is_scratch(finding: &Finding) -> bool {
-    finding.kind == Kind::LlamaCpp && finding.text.contains("gallocr")
 }
 
 /// cuBLAS, cuDNN and their like, below a framework other than PyTorch.
@@ -220,7 +200,7 @@ fn full(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
         (None, _) if matches!(finding.kind, Kind::OtherAllocator | Kind::CudaProgram) => {
             say!(catalogue, "no-figures")
         }
-        (None, _) if finding.text.contains("NVML") => say!(catalogue, "nvml-missing"),
+        (None, _) if said::is_without_nvml(finding) => say!(catalogue, "nvml-missing"),
         // It never gave any.
         (None, _) if finding.wording.is_some() => say!(catalogue, "no-figures"),
         (None, _) => say!(catalogue, "figures-missing"),
@@ -252,12 +232,12 @@ fn in_ram(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
 
 fn killed(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     let id = match finding.kind {
-        Kind::HostKill if is_early(finding) => "daemon-says-so",
+        Kind::HostKill if said::is_early(finding) => "daemon-says-so",
         Kind::HostKill => "kernel-says-so",
         Kind::JobLimit => "job-limit",
         Kind::DataLoaderKilled | Kind::WorkersDied => "worker-died",
         // macOS has no `dmesg` that tells.
-        _ if finding.text.contains("Killed: 9") => "only-signal-nine-mac",
+        _ if said::is_from_macos(finding) => "only-signal-nine-mac",
         _ => "only-signal-nine",
     };
     let resident = finding.figures.amount_named("resident");
@@ -331,7 +311,7 @@ fn serving(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     let reason = match finding.kind {
         Kind::VllmNoCache => say!(catalogue, "vllm-share-used"),
         Kind::VllmSampler => say!(catalogue, "vllm-dummy-requests"),
-        Kind::SglangNoCache if !finding.text.contains("mem-fraction-static") => {
+        Kind::SglangNoCache if !said::names_share(finding) => {
             say!(catalogue, "sglang-pool-full")
         }
         Kind::SglangNoCache => say!(catalogue, "sglang-share-used"),
@@ -378,7 +358,7 @@ fn framework(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     let figures = &finding.figures;
     let requested = figures.requested.unwrap_or_default();
     // At startup TensorFlow requests the whole card, as large as the driver says it is.
-    let is_startup = finding.text.contains("from device");
+    let is_startup = said::names_device(finding);
     if is_startup && requested.bytes >= MORE_THAN_ANY_CARD {
         let reason = say!(catalogue, "card-size-wrong", requested = requested);
         return Reasoned::new(Situation::FreeButRefused, reason);
@@ -393,6 +373,11 @@ fn framework(finding: &Finding, catalogue: &Catalogue) -> Reasoned {
     {
         let reason = say!(catalogue, "tpu-program", needed = needed, total = total);
         return Reasoned::new(Situation::FrameworkPool, reason);
+    }
+    if finding.is_on_tpu() {
+        let free = figures.free.unwrap_or_default();
+        let reason = say!(catalogue, "tpu-buffer", requested = requested, free = free);
+        return Reasoned::new(Situation::Full, reason);
     }
     let reason = match finding.kind {
         Kind::OtherAllocator => {

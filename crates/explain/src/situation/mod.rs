@@ -16,7 +16,6 @@ use crate::reader::Log;
 use crate::say;
 
 pub use clues::{Stage, stage};
-pub use elsewhere::{is_early, is_object_store, is_scratch};
 pub use suspects::{Suspect, suspect};
 
 /// The cause of a failure.

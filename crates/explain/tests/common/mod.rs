@@ -52,11 +52,12 @@ pub fn corpus() -> Vec<Expected> {
     corpus.message
 }
 
-/// Texts that were not used to build the recognition, in two rounds.
+/// Texts that were not used to build the recognition, in three rounds.
 pub fn heldout() -> Vec<Expected> {
     let rounds = [
         include_str!("../heldout.toml"),
         include_str!("../heldout_second.toml"),
+        include_str!("../heldout_third.toml"),
     ];
     let rounds = rounds.map(|text| toml::from_str::<Corpus>(text).expect("the texts"));
     rounds.into_iter().flat_map(|round| round.message).collect()

@@ -41,14 +41,14 @@ impl<'a> Facts<'a> {
             parts.iter().any(|part| span(*part) == span(call.node))
                 && self
                     .evaluation_at(call)
-                    .or_else(|| self.evaluation_inside(call))
+                    .or_else(|| Some(self.evaluation_inside(call)?.1))
                     .is_some_and(|evaluation| !self.wants_gradients(unit, evaluation))
         })
     }
 
     /// The evaluation that holds where a call runs a function of the file, for a model that this runs: one
-    /// that it is given, or that both see.
-    pub fn evaluation_inside(&self, call: &Call<'a>) -> Option<Evaluation> {
+    /// that it is given, or that both see; and what the model is called here.
+    pub fn evaluation_inside(&self, call: &Call<'a>) -> Option<(&'a str, Evaluation)> {
         let callee = self.callee_unit(call.node)?;
         self.calls_in_unit(callee).find_map(|inner| {
             let model = self.called_module(inner.node)?;
@@ -56,7 +56,7 @@ impl<'a> Facts<'a> {
                 Some(given) => self.path(given)?,
                 None => model,
             };
-            self.evaluation_of(here, call, 0)
+            Some((here, self.evaluation_of(here, call, 0)?))
         })
     }
 

@@ -277,9 +277,19 @@ fn is_nothing(expression: &Expr) -> bool {
     }
 }
 
-/// `deque(maxlen=8)`, `deque([], 8)`.
+/// `deque(maxlen=8)`, `deque([], 8)`: not what may hold thousands, such as the memory of an agent.
 fn is_bounded(call: &ExprCall) -> bool {
+    const FEW: u64 = 1000;
     let is_deque = matches!(&*call.func, Expr::Name(name) if name.id.as_str() == "deque")
         || matches!(&*call.func, Expr::Attribute(function) if function.attr.as_str() == "deque");
-    call.arguments.find_keyword("maxlen").is_some() || is_deque && call.arguments.args.len() > 1
+    let named = call
+        .arguments
+        .find_keyword("maxlen")
+        .map(|each| &each.value);
+    let bound = named.or(call.arguments.args.get(1).filter(|_| is_deque));
+    bound.is_some_and(|bound| {
+        let many = matches!(bound, Expr::NumberLiteral(number)
+            if matches!(&number.value, Number::Int(number) if number.as_u64() > Some(FEW)));
+        !many
+    })
 }

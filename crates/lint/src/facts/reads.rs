@@ -145,7 +145,10 @@ impl<'a> Facts<'a> {
                             .into_iter()
                             .filter(|value| !self.value(value).graph.is_no()),
                     ),
-                    None => behind |= self.may_hold_graph(name) && !self.is_leaf(path),
+                    None => {
+                        behind |=
+                            self.may_hold_graph(name) && !self.is_leaf(path) && !is_a_setting(path);
+                    }
                 }
             });
             if behind {
@@ -163,7 +166,7 @@ impl<'a> Facts<'a> {
             if let Expr::Call(call) = part {
                 found |= match self.value(&call.func).kind {
                     Kind::Function(unit) => self.reads_graph_from_outside(unit),
-                    Kind::Module(None) | Kind::Unknown => self.is_of_another_file(&call.func),
+                    Kind::Module(None) | Kind::Unknown => self.may_keep_a_state(&call.func),
                     _ => false,
                 };
             }
@@ -177,28 +180,58 @@ impl<'a> Facts<'a> {
         for (statement, place) in &self.structure.statements {
             if self.structure.unit_of(place.block) == unit {
                 self.each_expression_of_statement(statement, &mut |part| {
-                    found |= matches!(part, Expr::Name(name) if !own.contains(&name.id.as_str()))
-                        && self.value(part).is_tensor()
-                        && self.value(part).graph.is_yes();
+                    let is_outer = match part {
+                        Expr::Name(name) => !own.contains(&name.id.as_str()),
+                        Expr::Attribute(_) => self
+                            .path(part)
+                            .is_some_and(|path| path.starts_with("self.")),
+                        _ => false,
+                    };
+                    found |=
+                        is_outer && self.value(part).is_tensor() && self.value(part).graph.is_yes();
                 });
             }
         }
         found
     }
 
-    /// Whether a module comes from neither this file nor a library whose modules keep no graph between
-    /// passes.
-    fn is_of_another_file(&self, module: &Expr) -> bool {
+    /// Whether a module of another file may keep a state with a graph between passes: its name speaks of one, or
+    /// the file resets or detaches what it keeps.
+    fn may_keep_a_state(&self, module: &Expr) -> bool {
         const KNOWN: &[&str] = &["torch", "torchvision", "timm", "transformers", "copy"];
-        self.path(module).is_some_and(|path| {
-            self.structure.assigns.iter().any(|assign| {
-                self.path(assign.target) == Some(path)
-                    && matches!(assign.value, Expr::Call(call)
-                    if self.callee(call).is_some_and(|name| {
-                        !KNOWN.iter().any(|known| is_part_of(&name, known))
-                    }))
+        let Some(path) = self.path(module) else {
+            return false;
+        };
+        let is_made_elsewhere = |name: &str| !KNOWN.iter().any(|known| is_part_of(name, known));
+        let is_named_so = self.structure.assigns.iter().any(|assign| {
+            self.path(assign.target) == Some(path)
+                && self.makes_a_state(assign.value, &is_made_elsewhere)
+        });
+        is_named_so
+            || self.structure.calls.iter().any(|call| {
+                matches!(&*call.node.func, Expr::Attribute(function)
+                    if self.path(&function.value) == Some(path)
+                        && handles_a_state(function.attr.as_str()))
             })
-        })
+    }
+
+    /// Whether an expression calls something whose name speaks of a state.
+    fn makes_a_state(&self, expression: &Expr, is_made_elsewhere: &dyn Fn(&str) -> bool) -> bool {
+        match expression {
+            Expr::Call(call) => {
+                let is_named_so = self
+                    .callee(call)
+                    .is_some_and(|name| is_made_elsewhere(&name) && speaks_of_a_state(&name));
+                // `Net().cuda()`, `DataParallel(Net())`.
+                is_named_so
+                    || self.makes_a_state(&call.func, is_made_elsewhere)
+                    || given(call)
+                        .into_iter()
+                        .any(|part| self.makes_a_state(part, is_made_elsewhere))
+            }
+            Expr::Attribute(part) => self.makes_a_state(&part.value, is_made_elsewhere),
+            _ => false,
+        }
     }
 
     /// The longest paths that are values in an expression, not called functions.
@@ -206,11 +239,21 @@ impl<'a> Facts<'a> {
         match expression {
             Expr::Call(call) => {
                 match &*call.func {
+                    // `x.to(device)` is computed from `x` alone.
+                    Expr::Attribute(function)
+                        if matches!(function.attr.as_str(), "to" | "cuda") =>
+                    {
+                        return self.each_value_name(&function.value, visit);
+                    }
+                    // What a loader gives next has no graph.
+                    Expr::Name(name) if name.id.as_str() == "next" => return,
                     Expr::Attribute(function) if !self.imports.knows(&call.func) => {
-                        // `out.view(...)` is computed from `out`; `model.encode(...)` and
-                        // `self.model(...)` are not computed from `model` and `self`.
+                        // `out.view(...)` is computed from `out`; `model.encode(...)`, `self.model(...)` and a
+                        // method of this file are not computed from `model` and `self`.
                         if !self.value(&function.value).is_module()
                             && !self.value(&call.func).is_module()
+                            && !matches!(self.value(&call.func).kind, Kind::Function(_))
+                            && function.attr.as_str() != "forward"
                         {
                             self.each_value_name(&function.value, visit);
                         }
@@ -312,6 +355,34 @@ impl<'a> Facts<'a> {
                 })
             })
     }
+}
+
+/// `config['alpha']`, `self.args.weight`.
+fn is_a_setting(path: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "args", "arg", "opt", "opts", "cfg", "config", "conf", "hparams", "hp", "flags",
+        "settings", "epoch", "step", "device",
+    ];
+    path.to_lowercase()
+        .split(['.', '['])
+        .any(|part| NAMES.contains(&part.trim_start_matches('_')))
+}
+
+/// Names of models that carry something from one pass to the next.
+fn speaks_of_a_state(name: &str) -> bool {
+    let name = name.to_lowercase();
+    [
+        "rnn", "lstm", "gru", "recurr", "memor", "spik", "snn", "neuron", "stateful", "ntm", "dnc",
+    ]
+    .iter()
+    .any(|word| name.contains(word))
+}
+
+/// Methods that reset or cut what a model carries.
+fn handles_a_state(method: &str) -> bool {
+    let has = |words: &[&str]| words.iter().any(|word| method.contains(word));
+    has(&["reset", "hidden", "detach", "repackage"])
+        || method.contains("state") && !method.contains("state_dict")
 }
 
 /// The loops of a comprehension.

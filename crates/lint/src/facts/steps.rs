@@ -237,6 +237,15 @@ impl<'a> Facts<'a> {
         self.structure.units[unit].name != "__init__" && !is_module && !is_made_in_steps()
     }
 
+    /// Whether an optimizer gets a function to call: `optimizer.step(closure)`.
+    fn is_closure_of_an_optimizer(&self, unit: UnitId) -> bool {
+        let own = self.structure.units[unit].name;
+        self.structure.calls.iter().any(|call| {
+            matches!(self.method(call.node), Some((_, "step")))
+                && matches!(&*call.node.arguments.args, [Expr::Name(name)] if name.id.as_str() == own)
+        })
+    }
+
     /// Whether a loop calls, directly, a function of the file that does one step.
     fn calls_one_step(&self, rounds: BlockId) -> bool {
         self.calls_inside(rounds).any(|call| {
@@ -255,6 +264,9 @@ impl<'a> Facts<'a> {
                 .any(|call| self.structure.loop_around(call.place.block).is_none() && wanted(call))
         };
         self.returns_loss_to_a_framework(unit)
+            || unit != 0
+                && outside_loops(&|call| self.is_backward(call.node))
+                && self.is_closure_of_an_optimizer(unit)
             || unit != 0
                 && outside_loops(&|call| self.is_backward(call.node))
                 && outside_loops(&|call| {

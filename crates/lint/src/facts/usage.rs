@@ -159,7 +159,14 @@ impl<'a> Usages<'a> {
                     usage.backward_of_parts = usage.backward_of_parts.max(Some(at));
                 });
             }
-            if let (Some(at), None, Expr::BinOp(_)) = (at, assign.operator, assign.value) {
+            // `total += 0.1 * b` in the same way.
+            let is_sum = match assign.operator {
+                None => matches!(assign.value, Expr::BinOp(_)),
+                Some(operator) => operator == Operator::Add,
+            };
+            if let Some(at) = at
+                && is_sum
+            {
                 each_summand(assign.value, &mut |term| {
                     if let Some(path) = path(text, term) {
                         self.note(structure, unit, path, |usage| {
@@ -238,7 +245,41 @@ fn each_summand<'e>(sum: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
         Operator::Div => each_summand(&operation.left, visit),
         Operator::Mult if is_number(&operation.left) => each_summand(&operation.right, visit),
         Operator::Mult if is_number(&operation.right) => each_summand(&operation.left, visit),
+        Operator::Mult if is_weight(&operation.left) => each_summand(&operation.right, visit),
+        Operator::Mult if is_weight(&operation.right) => each_summand(&operation.left, visit),
         _ => {}
+    }
+}
+
+/// What weighs a term, by its name: `args.beta`, `weights[task]`, `lambda_cycle`.
+fn is_weight(factor: &Expr) -> bool {
+    const WORDS: &[&str] = &[
+        "weight", "lambda", "lamda", "lmbd", "alpha", "beta", "gamma", "coef", "scale", "ratio",
+        "factor",
+    ];
+    const OWNERS: &[&str] = &[
+        "args", "opt", "opts", "cfg", "config", "conf", "hparams", "hp",
+    ];
+    match factor {
+        Expr::Name(name) => {
+            let name = name.id.as_str().to_lowercase();
+            WORDS.iter().any(|word| name.contains(word)) || matches!(name.as_str(), "w" | "lam")
+        }
+        Expr::Attribute(part) => {
+            let name = part.attr.as_str().to_lowercase();
+            let is_owner = |owner: &str| OWNERS.contains(&owner);
+            WORDS.iter().any(|word| name.contains(word))
+                || match &*part.value {
+                    Expr::Name(owner) => is_owner(owner.id.as_str()),
+                    Expr::Attribute(owner) => is_owner(owner.attr.as_str()),
+                    _ => false,
+                }
+        }
+        Expr::Subscript(part) => {
+            is_weight(&part.value)
+                || matches!(&*part.value, Expr::Name(owner) if OWNERS.contains(&owner.id.as_str()))
+        }
+        _ => false,
     }
 }
 

@@ -58,14 +58,27 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
         return;
     }
     let mut reported: Vec<(UnitId, usize)> = Vec::new();
-    for call in &facts.structure.calls {
-        let Some(model) = facts.called_module(call.node) else {
-            continue;
-        };
+    // Calls of models first: what is reported in a function is not reported again where it is called.
+    let (direct, others): (Vec<_>, Vec<_>) = facts
+        .structure
+        .calls
+        .iter()
+        .partition(|call| facts.called_module(call.node).is_some());
+    for call in direct.into_iter().chain(others) {
         if !facts.gradients_at(call.node).is_yes() || !facts.result(call.node).graph.is_yes() {
             continue;
         }
-        let Some(evaluation) = facts.evaluation_at(call) else {
+        // The model itself, or a function of the file that runs it and returns what has its graph.
+        let run = match facts.called_module(call.node) {
+            Some(model) => facts
+                .evaluation_at(call)
+                .map(|evaluation| (model, evaluation)),
+            None => facts.evaluation_inside(call).filter(|_| {
+                let callee = facts.callee_unit(call.node);
+                !reported.iter().any(|(unit, _)| Some(*unit) == callee)
+            }),
+        };
+        let Some((model, evaluation)) = run else {
             continue;
         };
         let unit = facts.structure.unit_of(call.place.block);
@@ -73,7 +86,8 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             || facts.wants_gradients(unit, evaluation)
             || facts.hands_on_graph(unit, call)
             || facts.says_volatile(unit)
-            || is_on_host(facts, call)
+            // A function may move its batch itself.
+            || facts.called_module(call.node).is_some() && is_on_host(facts, call)
             || facts.is_a_unit_test(unit)
             || switches_off_elsewhere(facts, unit)
             || is_a_trial_for_an_export(facts, call)

@@ -46,7 +46,7 @@ for inputs, targets in loader:
 ## When it is fine
 When a second loss backpropagates through the same graph later in the step, or a state is carried to
 the next one. Losses computed from anything that may carry such a graph are not reported, nor are
-those of models created in other files, which may keep a state.
+those of models of other files that may keep a state, by their names or because the file resets it.
 ",
     check,
 };
@@ -82,8 +82,9 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
             if facts.is_parameter_of(unit, name.id.as_str()));
         if again
             || is_parameter && !is_the_callers_last(facts, unit, loss)
-            || !facts.value(loss).is_tensor()
-            || !facts.value(loss).graph.is_yes()
+            // What goes back is a tensor with a graph, wherever it comes from.
+            || !matches!(facts.value(loss).kind, Kind::Tensor | Kind::Unknown)
+            || facts.value(loss).graph.is_no()
             || !is_parameter && facts.may_reach_behind(steps, loss)
             || outlives_its_loop(facts, steps, loss)
             || facts.is_handed_out_by(steps, loss)

@@ -779,7 +779,7 @@ class Evaluator:
             hits += (self._predict(images).argmax(1).cpu() == labels).sum().item()
         return hits
 
-# case: the same method is used for training too
+# case: the same method is used for training too: its call in the evaluation is meant
 class Runner:
     def __init__(self, model, loader, device, optimizer):
         self.model, self.loader, self.device = model, loader, device
@@ -792,7 +792,7 @@ class Runner:
         self.model.eval()
         hits = 0
         for images, labels in self.loader:
-            hits += (self._predict(images).argmax(1).cpu() == labels).sum().item()
+            hits += (self._predict(images).argmax(1).cpu() == labels).sum().item()  # <- found
         return hits
 
     def train(self, criterion):

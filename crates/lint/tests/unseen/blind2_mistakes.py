@@ -665,7 +665,7 @@ class Engine:
         self.model.eval()
         total, outs = 0.0, []
         for batch in loader:
-            loss, out = self._forward(batch)
+            loss, out = self._forward(batch)  # <- found: evaluation-with-gradients # missed at first
             total += loss  # <- found: summed-loss # missed at first
             outs.append(out)  # <- found: collected-outputs # missed at first
         return total / len(loader), torch.cat(outs)

@@ -516,7 +516,7 @@ class Trainer(object):
         self.model.eval()
         total = 0
         for batch in self.val_loader:
-            total += self._step(batch)  # <- found: summed-loss
+            total += self._step(batch)  # <- found: summed-loss, evaluation-with-gradients # missed at first
         return (total / len(self.val_loader)).item()
 
     def run(self):

@@ -149,7 +149,7 @@ class Trainer:
         self.model.eval()
         losses = []
         for noisy, clean in self.loaders["valid"]:
-            losses.append(self.compute(noisy, clean))  # <- found: collected-losses
+            losses.append(self.compute(noisy, clean))  # <- found: collected-losses, evaluation-with-gradients # missed at first
         return torch.stack(losses).mean().item()
 
 # case: neural ode: trajectory list never cleared across epochs

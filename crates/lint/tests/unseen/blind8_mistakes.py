@@ -379,7 +379,7 @@ class LMTrainer:
         self.lm.eval()
         total = 0
         for b in loader:
-            total += self.loss_of(b)  # <- found: summed-loss
+            total += self.loss_of(b)  # <- found: summed-loss, evaluation-with-gradients # missed at first
         self.lm.train()
         return float(total / len(loader))
 

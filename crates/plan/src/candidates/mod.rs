@@ -62,21 +62,25 @@ pub fn rehearse_advice(
     runner: &mut dyn Runner,
     question: &Question,
     as_it_is: AsItIs,
-) -> Result<Candidates, Stop> {
+) -> Candidates {
     let mut bench = Bench::new(runner, question);
-    match &as_it_is {
-        AsItIs::DoesNotFit { needed_bytes, .. } => bench.against_the_card(*needed_bytes)?,
+    let rehearsed = match &as_it_is {
+        AsItIs::DoesNotFit { needed_bytes, .. } => bench.against_the_card(*needed_bytes),
         AsItIs::Fits {
             grows_by_bytes: Some(bytes),
             ..
-        } => bench.against_growth(*bytes)?,
+        } => bench.against_growth(*bytes),
         // The script needs no help, or fails for another reason.
-        _ => bench.leave_what_cannot_be_rehearsed(),
-    }
-    Ok(Candidates {
+        _ => {
+            bench.leave_what_cannot_be_rehearsed();
+            Ok(())
+        }
+    };
+    Candidates {
         candidates: bench.finish(),
         as_it_is,
-    })
+        stop: rehearsed.err(),
+    }
 }
 
 /// Rehearses the script as it is.

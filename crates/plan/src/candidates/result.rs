@@ -2,7 +2,7 @@
 
 use ghostgpu_device::Card;
 use ghostgpu_explain::{Advice, Effect};
-use ghostgpu_rehearse::{OutOfMemory, Peaks, Reason, SizePoint};
+use ghostgpu_rehearse::{OutOfMemory, Peaks, Reason, SizePoint, Stop};
 
 use super::fixed_lines::{FixedLine, NoFix};
 use crate::largest_batch::NotFound;
@@ -13,6 +13,8 @@ pub struct Candidates {
     pub as_it_is: AsItIs,
     /// In the order of the advice; the script's own switches come last.
     pub candidates: Vec<RehearsedCandidate>,
+    /// What ended the rehearsals before all advice was rehearsed.
+    pub stop: Option<Stop>,
 }
 
 /// The script without any change.

@@ -39,19 +39,16 @@ fn ask_knowing(
     known: &[KnownTrick],
 ) -> Result<Candidates, Stop> {
     let as_it_is = as_it_is(runner)?;
-    rehearse_advice(
-        runner,
-        &Question {
-            advice,
-            script: &script(text),
-            words: &[],
-            batch: SizePoint::TrainingLoader,
-            capacity_bytes: 10 * GIB,
-            first_steps: Some(3),
-            known,
-        },
-        as_it_is,
-    )
+    let question = Question {
+        advice,
+        script: &script(text),
+        words: &[],
+        batch: SizePoint::TrainingLoader,
+        capacity_bytes: 10 * GIB,
+        first_steps: Some(3),
+        known,
+    };
+    Ok(rehearse_advice(runner, &question, as_it_is))
 }
 
 #[test]
@@ -260,6 +257,25 @@ fn a_signal_while_the_need_is_measured_ends_everything() {
     let result = ask(&mut runner, &all, "");
     assert!(matches!(result, Err(Stop::Interrupted(2))), "{result:?}");
     assert_eq!(runner.seen.len(), 2);
+}
+
+#[test]
+fn a_signal_leaves_what_was_rehearsed_before_it() {
+    let all = [
+        advice("segments", Some(Candidate::ExpandableSegments)),
+        advice("split", Some(Candidate::MaxSplitSize)),
+        advice("autocast", Some(Candidate::Autocast)),
+    ];
+    let mut runner = too_large(|rehearsal| match rehearsal.changes.as_slice() {
+        [Change::Variable { value, .. }] if value.starts_with("expandable") => Some(fits(GIB)),
+        [Change::Variable { .. }] => Some(interrupted()),
+        _ => None,
+    });
+    let found = ask(&mut runner, &all, "").expect("the script as it is was rehearsed");
+    let works = |each: &RehearsedCandidate| matches!(each.outcome, CandidateOutcome::Works { .. });
+    assert_eq!(found.candidates.len(), 1);
+    assert!(works(&found.candidates[0]));
+    assert!(matches!(found.stop, Some(Stop::Interrupted(2))));
 }
 
 #[test]

@@ -60,13 +60,13 @@ pub struct Survey<'a> {
     pub rehearsals: usize,
     /// Why every card was rehearsed individually, as a sentence ending.
     pub alone_because: Option<&'static str>,
-    /// How the script failed on the first card, if it did; then no other card was tried.
+    /// How the script failed on the first card, if it did; then no other card was rehearsed.
     pub failed_first: Option<FirstFailure>,
     /// What ended the survey before every card had a verdict.
     pub stop: Option<Stop>,
 }
 
-/// A script that fails for a reason of its own, on the first card that was tried.
+/// A script that fails for a reason of its own, on the first card that was rehearsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirstFailure {
     pub last_lines: Vec<String>,

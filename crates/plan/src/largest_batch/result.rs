@@ -97,7 +97,7 @@ pub enum Confirmation {
     Equal,
     /// It fits too, with other figures.
     FitsDifferently,
-    /// It fits, but the search had not tried this batch.
+    /// It fits, but the search had not rehearsed this batch.
     NotCompared,
     /// It does not fit, or fails.
     Contradicts,

@@ -27,7 +27,7 @@ pub struct Search {
     width_before: Option<u64>,
     /// Whether a round size above the first that does not fit is rehearsed too.
     looks_further: bool,
-    /// The start is close to the answer: after a size that does not fit, slightly smaller ones are tried.
+    /// The start is close to the answer: after a size that does not fit, slightly smaller ones come next.
     starts_close: bool,
 }
 
@@ -233,11 +233,11 @@ mod tests {
         }
     }
 
-    /// Runs a search to its end; returns it with the sizes in the order they were tried.
+    /// Runs a search to its end; returns it with the sizes in the order in which it asked for them.
     fn run(mut search: Search, mut outcome_of: impl FnMut(u64) -> Outcome) -> (Search, Vec<u64>) {
         let mut order = Vec::new();
         while let Some(size) = search.next() {
-            assert!(!order.contains(&size), "{size} was tried twice: {order:?}");
+            assert!(!order.contains(&size), "{size} came twice: {order:?}");
             assert!(order.len() < 60, "no end: {order:?}");
             order.push(size);
             search.note(size, outcome_of(size));
@@ -283,7 +283,7 @@ mod tests {
         let (search, _) = run(Search::new(16, u64::MAX, capacity), odd);
         let found = search.largest().expect("something fits");
         assert!(matches!(odd(found), Outcome::Fits(_)));
-        let beyond = search.next_above().expect("tried").0;
+        let beyond = search.next_above().expect("there is one").0;
         assert_eq!(beyond, found + 1);
     }
 

@@ -1,4 +1,4 @@
-//! One stage of a search: which sizes are left to try, and whether the size has any effect at all. Pure.
+//! One stage of a search: which sizes are left to rehearse, and whether the size has any effect at all. Pure.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Combinations worth trying: which tricks go together, and in which amounts.
+//! Combinations worth a rehearsal: which tricks go together, and in which amounts.
 
 use ghostgpu_tricks::Request;
 

@@ -27,7 +27,7 @@ impl Least {
         }
     }
 
-    /// The amount to try next: the one closest to `guess` in the open range; without a guess the middle of the range, or
+    /// The amount to rehearse next: the one closest to `guess` in the open range; without a guess the middle of the range, or
     /// twice what was not enough. `None` when the answer is known, or no amount is enough.
     pub fn next(&self, guess: Option<u64>) -> Option<u64> {
         let highest = match self.enough {
@@ -54,7 +54,7 @@ impl Least {
 mod tests {
     use super::*;
 
-    /// Tries amounts until the search ends, and returns them.
+    /// Goes through amounts until the search ends, and returns them.
     fn rehearsed(
         mut least: Least,
         true_least: u64,

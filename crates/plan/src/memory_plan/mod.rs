@@ -87,14 +87,27 @@ pub struct Searched {
 }
 
 /// Why a search ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Stopped {
     /// No combination is left that could be better.
     NothingLeft,
     /// The allowed number of rehearsals was made.
     Spent,
-    /// The user ended it, with this signal.
-    Interrupted(i32),
+    /// The user ended it.
+    Interrupted(Stop),
+}
+
+impl MemoryPlan {
+    /// What ended the search before it was complete.
+    pub fn into_stop(self) -> Option<Stop> {
+        match self {
+            Self::Searched(searched) => match searched.stopped {
+                Stopped::Interrupted(stop) => Some(stop),
+                Stopped::NothingLeft | Stopped::Spent => None,
+            },
+            Self::Fits { .. } | Self::NoQuestion { .. } => None,
+        }
+    }
 }
 
 impl Searched {
@@ -144,7 +157,7 @@ pub fn find(runner: &mut dyn Rehearse, question: &Question) -> Result<MemoryPlan
     let mut search = Search::new(bench, question, &composition, needed);
     let mut found = Found::default();
     let stopped = match go(&mut search, question, &composition, needed, &mut found) {
-        Err(Stop::Interrupted(signal)) => Stopped::Interrupted(signal),
+        Err(stop @ Stop::Interrupted(_)) => Stopped::Interrupted(stop),
         Err(stop) => return Err(stop),
         Ok(()) if search.bench.is_spent() => Stopped::Spent,
         Ok(()) => Stopped::NothingLeft,

@@ -55,8 +55,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Rehearses the proposal. If it is not enough, tries more and more, then bisects; if it is an estimate and is
-    /// enough, tries a little less.
+    /// Rehearses the proposal. If it is not enough, rehearses more and more, then bisects; if it is an estimate and is
+    /// enough, a little less.
     pub fn confirm(&mut self, proposal: &Proposal) -> Result<Smallest, Stop> {
         let peak = self.run.findings.peak_device_bytes();
         let proposed = proposal.card_for(proposal.smallest_bytes);

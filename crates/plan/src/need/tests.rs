@@ -27,10 +27,10 @@ fn memory_of(rehearsal: &Rehearsal) -> Option<u64> {
     })
 }
 
-/// A job that needs a card of `least` bytes and reserves up to 2,000 MiB, and the list of memory sizes it is tried with.
+/// A job that needs a card of `least` bytes and reserves up to 2,000 MiB, and the list of memory sizes it is rehearsed with.
 fn job(least: u64) -> (FakeRunner, Rc<RefCell<Vec<u64>>>) {
-    let tried = Rc::new(RefCell::new(Vec::new()));
-    let seen = Rc::clone(&tried);
+    let rehearsed = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&rehearsed);
     let runner = FakeRunner::new(move |rehearsal| {
         let Some(memory) = memory_of(rehearsal) else {
             return ends_with(1000 * MIB, 2000 * MIB);
@@ -42,7 +42,7 @@ fn job(least: u64) -> (FakeRunner, Rc<RefCell<Vec<u64>>>) {
             false => does_not_fit(),
         }
     });
-    (runner, tried)
+    (runner, rehearsed)
 }
 
 fn proposal(smallest_bytes: u64) -> Proposal {
@@ -58,18 +58,18 @@ fn proposal(smallest_bytes: u64) -> Proposal {
 }
 
 fn confirmed(least: u64, proposal: &Proposal) -> (Smallest, Vec<u64>) {
-    let (mut runner, tried) = job(least);
+    let (mut runner, rehearsed) = job(least);
     let run = ends_with(1000 * MIB, 2000 * MIB).expect("a run");
     let smallest = Search::new(&mut runner, &[], &run)
         .confirm(proposal)
         .expect("no stop");
-    (smallest, tried.take())
+    (smallest, rehearsed.take())
 }
 
 #[test]
 fn a_proposal_that_is_enough_takes_one_rehearsal() {
-    let (smallest, tried) = confirmed(1300 * MIB, &proposal(1200 * MIB));
-    assert_eq!(tried, [1300 * MIB]);
+    let (smallest, rehearsed) = confirmed(1300 * MIB, &proposal(1200 * MIB));
+    assert_eq!(rehearsed, [1300 * MIB]);
     assert_eq!(
         smallest,
         Smallest {
@@ -88,10 +88,10 @@ fn a_proposal_that_is_enough_takes_one_rehearsal() {
 
 #[test]
 fn an_unconfirmed_need_is_what_the_replay_proposes() {
-    let (mut runner, tried) = job(1300 * MIB);
+    let (mut runner, rehearsed) = job(1300 * MIB);
     let run = ends_with(1000 * MIB, 2000 * MIB).expect("a run");
     let smallest = Search::new(&mut runner, &[], &run).unconfirmed(&proposal(1200 * MIB));
-    assert_eq!(tried.take(), [] as [u64; 0]);
+    assert_eq!(rehearsed.take(), [] as [u64; 0]);
     assert_eq!(smallest.device_bytes, 1300 * MIB);
     assert_eq!(smallest.reserved_bytes, Some(1200 * MIB));
     assert_eq!(smallest.flushes, Some(7));
@@ -112,8 +112,8 @@ fn a_script_that_takes_half_of_a_card_needs_one_of_twice_the_size() {
     assert_eq!(card, 2400 * MIB + 1);
     assert_eq!(limited.reserved_on(card), 1200 * MIB);
     // The smallest memory for PyTorch is still 1,200 MiB.
-    let (smallest, tried) = confirmed(card, &limited);
-    assert_eq!(tried, [card]);
+    let (smallest, rehearsed) = confirmed(card, &limited);
+    assert_eq!(rehearsed, [card]);
     assert_eq!(smallest.reserved_bytes, Some(1200 * MIB));
     // If the script may take nearly all of the card, the context is what limits it.
     let nearly_all = Proposal {
@@ -131,18 +131,21 @@ fn a_script_that_takes_half_of_a_card_needs_one_of_twice_the_size() {
 fn a_proposal_that_is_not_enough_is_raised_until_the_job_completes() {
     for more in [1, 3, 10, 30, 80] {
         let least = (1300 + more) * MIB;
-        let (smallest, tried) = confirmed(least, &proposal(1200 * MIB));
-        assert!(smallest.is_confirmed, "{more}: {tried:?}");
-        assert!(tried.len() <= 5, "{more}: {tried:?}");
+        let (smallest, rehearsed) = confirmed(least, &proposal(1200 * MIB));
+        assert!(smallest.is_confirmed, "{more}: {rehearsed:?}");
+        assert!(rehearsed.len() <= 5, "{more}: {rehearsed:?}");
         let excess = smallest.device_bytes - least;
-        assert!(excess <= least / 40, "{more}: {excess} too much, {tried:?}");
+        assert!(
+            excess <= least / 40,
+            "{more}: {excess} too much, {rehearsed:?}"
+        );
     }
 }
 
 #[test]
 fn if_no_rehearsal_confirms_less_the_need_is_the_peak_of_the_run() {
-    let (smallest, tried) = confirmed(u64::MAX, &proposal(1200 * MIB));
-    assert_eq!(tried.len(), 5);
+    let (smallest, rehearsed) = confirmed(u64::MAX, &proposal(1200 * MIB));
+    assert_eq!(rehearsed.len(), 5);
     assert_eq!(smallest.device_bytes, 2100 * MIB);
     assert_eq!(smallest.reserved_bytes, Some(2000 * MIB));
     assert!(!smallest.is_confirmed);
@@ -154,12 +157,12 @@ fn an_estimate_that_is_enough_is_lowered_while_the_job_completes() {
         is_estimate: true,
         ..proposal(1200 * MIB)
     };
-    let (smallest, tried) = confirmed(1290 * MIB, &estimate);
-    assert_eq!(tried, [1300 * MIB, 1288 * MIB]);
+    let (smallest, rehearsed) = confirmed(1290 * MIB, &estimate);
+    assert_eq!(rehearsed, [1300 * MIB, 1288 * MIB]);
     assert_eq!(smallest.device_bytes, 1300 * MIB);
-    let (smallest, tried) = confirmed(1000 * MIB, &estimate);
-    assert_eq!(tried.len(), 3);
-    assert_eq!(smallest.device_bytes, tried[2]);
+    let (smallest, rehearsed) = confirmed(1000 * MIB, &estimate);
+    assert_eq!(rehearsed.len(), 3);
+    assert_eq!(smallest.device_bytes, rehearsed[2]);
     assert!(smallest.is_confirmed);
 }
 
@@ -178,7 +181,7 @@ fn a_rehearsal_at_its_time_limit_is_not_repeated_with_more_memory() {
 #[test]
 fn without_a_history_bisection_finds_the_need_closely() {
     for least in [1101, 1234, 1500, 1900, 2099] {
-        let (mut runner, tried) = job(least * MIB);
+        let (mut runner, rehearsed) = job(least * MIB);
         let run = ends_with(1000 * MIB, 2000 * MIB).expect("a run");
         let Need::Found(smallest) = need(&mut runner, &[], &run).expect("no stop").need else {
             panic!("it ended");
@@ -186,17 +189,17 @@ fn without_a_history_bisection_finds_the_need_closely() {
         let found = smallest.device_bytes;
         assert!(found >= least * MIB, "{least}");
         assert!(found - least * MIB <= found / 50, "{least}: {found}");
-        assert!((1..=6).contains(&tried.borrow().len()), "{least}");
+        assert!((1..=6).contains(&rehearsed.borrow().len()), "{least}");
     }
 }
 
 #[test]
 fn a_job_that_ran_out_of_memory_is_rehearsed_with_unlimited_memory_first() {
-    let (mut runner, tried) = job(1500 * MIB);
+    let (mut runner, rehearsed) = job(1500 * MIB);
     let run = does_not_fit().expect("a run");
     let measured = need(&mut runner, &[], &run).expect("no stop");
     assert_eq!(runner.seen[0].0, Purpose::Need);
-    assert_eq!(runner.seen.len(), 1 + tried.borrow().len());
+    assert_eq!(runner.seen.len(), 1 + rehearsed.borrow().len());
     assert!(matches!(measured.memory, Memory::Unrecorded(_)));
     let Need::Found(smallest) = measured.need else {
         panic!("it ended with unlimited memory");
@@ -263,7 +266,7 @@ fn an_interrupt_is_passed_on() {
 
 #[test]
 fn what_distinct_ranks_need_is_not_rehearsed_and_is_enough_for_the_others() {
-    let (mut runner, tried) = job(1300 * MIB);
+    let (mut runner, rehearsed) = job(1300 * MIB);
     let mut run = ends_with(1000 * MIB, 2000 * MIB).expect("a run");
     let main = &mut run.findings.processes[0];
     (main.rank, main.world_size) = (Some(0), Some(4));
@@ -283,7 +286,7 @@ fn what_distinct_ranks_need_is_not_rehearsed_and_is_enough_for_the_others() {
         assert_eq!(found.reserved_bytes, Some(needed - 100 * MIB));
         assert!(!found.is_confirmed);
     }
-    assert!(tried.take().is_empty());
+    assert!(rehearsed.take().is_empty());
 }
 
 fn on_card(process: u32, device: usize, peak_bytes: u64) -> ProcessUse {

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::signals::send;
+use super::signals::{reap_killed, send};
 
 static KEPT: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
@@ -18,10 +18,11 @@ pub fn keep(pid: i32) {
     list().insert(pid);
 }
 
-/// Ends a process that was kept.
+/// Ends a process that was kept. Afterwards it is gone: it is our child, since what made it has ended.
 pub fn let_go(pid: i32) {
     if list().remove(&pid) {
         send(pid, libc::SIGKILL);
+        reap_killed(pid);
     }
 }
 

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The signals we take: a child's end, and everything that asks us to stop.
 const HELD: [libc::c_int; 5] = [
@@ -100,6 +100,19 @@ pub fn send(pid: i32, signal: i32) {
     // SAFETY: `kill` touches no memory. `pid` is a positive process id, never a group.
     unsafe {
         libc::kill(pid, signal);
+    }
+}
+
+/// Waits a moment until a child that was killed has ended, and reaps it; returns at once if it is no child of ours.
+pub fn reap_killed(pid: i32) {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let killed = Instant::now();
+    // SAFETY: without a status to fill in, `waitpid` touches no memory.
+    while unsafe { libc::waitpid(pid, ptr::null_mut(), libc::WNOHANG) } == 0 {
+        if killed.elapsed() > PATIENCE {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -43,10 +43,10 @@ fn summary(plan: &Plan) -> String {
     let count = plan.candidates.len();
     let fitting = plan.candidates.iter().filter(|one| one.fits).count();
     let rehearsed = match (count, fitting) {
-        (1, _) => "One way was rehearsed.".to_owned(),
-        (_, 0) => format!("{count} ways were rehearsed; none fits."),
-        (_, 1) => format!("{count} ways were rehearsed; 1 fits."),
-        _ => format!("{count} ways were rehearsed; {fitting} fit."),
+        (1, _) => "One combination was rehearsed.".to_owned(),
+        (_, 0) => format!("{count} combinations were rehearsed; none fits."),
+        (_, 1) => format!("{count} combinations were rehearsed; 1 fits."),
+        _ => format!("{count} combinations were rehearsed; {fitting} fit."),
     };
     match plan.chosen() {
         None => rehearsed,
@@ -413,7 +413,10 @@ mod tests {
             html.contains("bf16 &lt;autocast&gt;") && !html.contains("<autocast>"),
             "{html}"
         );
-        assert!(html.contains("3 ways were rehearsed; 2 fit."), "{html}");
+        assert!(
+            html.contains("3 combinations were rehearsed; 2 fit."),
+            "{html}"
+        );
         assert!(html.contains("0.52× the time"), "{html}");
     }
 

@@ -89,11 +89,6 @@ impl Describer<'_> {
     }
 
     fn segment(&self, segment: &ledger::Segment) -> Segment {
-        let live = segment.blocks.iter().filter_map(|block| {
-            let id = block.allocation?;
-            self.card.allocations.get(id.0 as usize)
-        });
-        let requested = live.map(|one| one.requested_bytes);
         let count = |counts: fn(&ledger::Block) -> bool| {
             segment.blocks.iter().filter(|one| counts(one)).count()
         };
@@ -104,7 +99,7 @@ impl Describer<'_> {
             is_small: segment.is_small,
             is_expandable: segment.is_expandable,
             live_bytes: segment.live_bytes(),
-            requested_bytes: requested.fold(0, u64::saturating_add),
+            requested_bytes: segment.requested_bytes(self.card),
             blocks: segment.blocks.len(),
             live_blocks: count(|one| one.allocation.is_some()),
             pending_blocks: count(|one| one.is_pending),

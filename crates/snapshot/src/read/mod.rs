@@ -97,6 +97,16 @@ impl ReadError {
                     offset,
                     instruction_offset: 2..,
                 } => OpenError::Truncated { path, offset },
+                // Text that begins with the letter of an instruction: `import torch`, a log.
+                PickleError::Global {
+                    offset: offset @ 0,
+                    module,
+                    name,
+                } if !(is_dotted_name(&module) && is_dotted_name(&name)) => OpenError::NotAPickle {
+                    path,
+                    offset,
+                    found: "it is text".to_string(),
+                },
                 PickleError::Global {
                     offset,
                     module,
@@ -125,6 +135,13 @@ impl ReadError {
             },
         }
     }
+}
+
+/// Whether Python could have this name for a module, or for an object in one.
+fn is_dotted_name(name: &str) -> bool {
+    // A function in a function is `outer.<locals>.inner`.
+    let is_allowed = |letter: char| letter.is_alphanumeric() || "._<>".contains(letter);
+    name.chars().all(is_allowed)
 }
 
 /// Whether the very first instruction could not be followed.

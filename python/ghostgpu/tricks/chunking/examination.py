@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from ..refusal import Refused
-from ..surviving_oom_errors import first_line, is_out_of_memory, out_of_memory_error, release
+from ..surviving_oom_errors import first_line, given_up, is_out_of_memory, release
 from .batch import ALTERNATIVE, Batch, other_readings
 from .findings import Findings, Model
 from .nested import Nested
@@ -90,9 +90,10 @@ def examine(
             model, make, arguments, batch, attempts[-1], largest, needs_gradients, known
         )
     except _OutOfMemory as error:
-        raise out_of_memory_error(torch)(
+        raise given_up(
+            torch,
             f"{model.name} ran out of memory with {2 * attempts[-1]} samples of a batch of "
-            f"{batch.samples}. The last error was: {error}"
+            f"{batch.samples}. The last error was: {error}",
         ) from None
 
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use ghostgpu_answers::fits::FollowUps;
 use ghostgpu_plan::growth::SequencePoint;
-use ghostgpu_rehearse::{Extent, Job, Layout, RankChoice, Run, SizePoint};
+use ghostgpu_rehearse::{Extent, Job, Layout, RankChoice, SizePoint};
 
 pub use arguments::Arguments;
 
@@ -15,10 +15,6 @@ use crate::failure::Failure;
 use crate::output::print_all;
 use crate::questions::fits::{self, DoesItFit};
 use crate::questions::largest_batch::{self, WhichBatch};
-
-/// The exception that the training script raises to decline; `failures.py` has the same.
-const EXCEPTION: &str = "CannotEstimate: ";
-const HINT_MARK: &str = " || hint: ";
 
 /// With more ranks, only distinct ones are run.
 const MOST_RUN_RANKS: u32 = 4;
@@ -55,7 +51,6 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             at_most: None,
             margin: arguments.options.margin,
             whole_because: None,
-            declines,
         });
     }
     let growth = (SizePoint::Own, SequencePoint::Own);
@@ -71,7 +66,6 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         measures_need: !arguments.no_retry,
         margin: arguments.options.margin,
         follow_ups: follow_ups(arguments),
-        declines,
         finds_distinct_ranks,
     })
 }
@@ -130,15 +124,6 @@ fn script() -> Result<PathBuf, Failure> {
         })
 }
 
-/// Why the training script declines, if it does.
-fn declines(run: &Run) -> Option<Failure> {
-    let text = run.exception()?.strip_prefix(EXCEPTION)?;
-    Some(match text.split_once(HINT_MARK) {
-        Some((sentence, hint)) => Failure::new(sentence).with_hint(hint),
-        None => Failure::new(text),
-    })
-}
-
 /// The names in `configurations.py`, which are at the beginnings of its lines.
 fn list(script: &std::path::Path) -> anyhow::Result<u8> {
     let table = std::fs::read_to_string(script.join("configurations.py"))?;
@@ -150,41 +135,4 @@ fn list(script: &std::path::Path) -> anyhow::Result<u8> {
         .collect();
     print_all(&(names.join("\n") + "\n"))?;
     Ok(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ghostgpu_rehearse::{Ending, Findings};
-    use ghostgpu_session::ProcessReport;
-
-    fn run(exception: &str) -> Run {
-        let process = ProcessReport {
-            exception: Some(exception.to_owned()),
-            ..ProcessReport::default()
-        };
-        let findings = Findings {
-            processes: vec![process],
-            ..Findings::default()
-        };
-        Run::new(Ending::Exited(1), findings)
-    }
-
-    #[test]
-    fn what_the_script_cannot_do_becomes_a_failure_with_its_hint() {
-        let failure = declines(&run("CannotEstimate: no such model || hint: try bert-base"));
-        let failure = failure.expect("recognised");
-        assert_eq!(failure.to_string(), "no such model");
-        assert_eq!(failure.hint(), Some("try bert-base"));
-        let failure = declines(&run("CannotEstimate: it is not text")).expect("recognised");
-        assert_eq!(failure.hint(), None);
-        assert_eq!(declines(&run("KeyError: 'x'")), None);
-    }
-
-    #[test]
-    fn built_in_names_are_read_off_the_table() {
-        let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-        let script = source.join("../../python/ghostgpu/estimate");
-        assert_eq!(list(&script).expect("there"), 0);
-    }
 }

@@ -36,7 +36,8 @@ Examples:
       on this card; the script's `--batch-size` sets the batch
 
 Exit codes: 0 explained (with --script: something works), 3 nothing that was rehearsed works, \
-2 nothing recognised, wrong usage, or a failure of ghostgpu.")]
+2 nothing recognised, wrong usage, or a failure of ghostgpu. Ctrl-C shows what is known so far, \
+with exit code 130.")]
 pub struct Arguments {
     /// The log [default: standard input]
     #[arg(value_name = "FILE")]

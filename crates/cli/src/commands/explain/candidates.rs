@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ghostgpu_answers::explain::{Rehearsed, Typed, rehearsed};
-use ghostgpu_answers::plan::{PlanAnswer, StoppedBecause, Typed as TypedJob};
+use ghostgpu_answers::plan::{PlanAnswer, Typed as TypedJob};
 use ghostgpu_explain::{Catalogue, Explanation, Log};
 use ghostgpu_plan::candidates::{AsItIs, Candidates, Question, Script, as_it_is, rehearse_advice};
 use ghostgpu_plan::memory_plan::Allowed;
 use ghostgpu_plan::verdict::OnCard;
-use ghostgpu_rehearse::{Job, Prepared, WholeRuns};
+use ghostgpu_rehearse::{Job, Prepared, Stop, WholeRuns};
 
 use super::arguments::Arguments;
 use super::card::guess;
@@ -19,14 +19,15 @@ use crate::questions::announce;
 use crate::questions::plan::{Planned, REHEARSALS, WhichTricks, planned};
 use crate::terminal::note;
 
-/// Rehearses the script on the card that the log is about: as it is, with the tricks of a plan, with other advice.
+/// Rehearses the script on the card that the log is about: as it is, with the tricks of a plan, with other advice. What
+/// ends that early comes beside what is known by then.
 pub fn rehearse(
     arguments: &Arguments,
     script: &Path,
     explanation: &Explanation,
     log: &Log,
     catalogue: &Catalogue,
-) -> anyhow::Result<Rehearsed> {
+) -> anyhow::Result<(Rehearsed, Option<Stop>)> {
     let guess = guess(
         arguments.gpu.as_deref(),
         arguments.memory,
@@ -53,22 +54,20 @@ pub fn rehearse(
     assumptions.extend(prepared.assumptions.iter().cloned());
     let mut runner = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
     let as_it_is = as_it_is(&mut runner)?;
-    let plan = match as_it_is {
+    let (plan, stop) = match as_it_is {
         AsItIs::DoesNotFit { .. } => {
             let question = plan_for(arguments, &job, guess.name, &command);
             plan(&question, &prepared, &mut runner)?
         }
-        _ => None,
+        _ => (None, None),
     };
-    let is_interrupted = plan
-        .as_ref()
-        .is_some_and(|plan| plan.stopped == StoppedBecause::Interrupted);
-    let candidates = match is_interrupted {
-        true => Candidates {
+    let mut candidates = match stop {
+        Some(_) => Candidates {
             as_it_is,
             candidates: Vec::new(),
+            stop,
         },
-        false => {
+        None => {
             let question = Question {
                 advice: &explanation.advice,
                 script: &text_of(script),
@@ -78,21 +77,16 @@ pub fn rehearse(
                 first_steps: job.extent.first_steps(),
                 known: &plan.as_ref().map_or(Vec::new(), PlanAnswer::known_tricks),
             };
-            rehearse_advice(&mut runner, &question, as_it_is)?
+            rehearse_advice(&mut runner, &question, as_it_is)
         }
     };
+    let stop = candidates.stop.take();
     let typed = Typed {
         script,
         words: &arguments.words,
     };
-    Ok(rehearsed(
-        candidates,
-        plan,
-        &card,
-        assumptions,
-        &typed,
-        catalogue,
-    ))
+    let rehearsed = rehearsed(candidates, plan, &card, assumptions, &typed, catalogue);
+    Ok((rehearsed, stop))
 }
 
 /// The question of `ghostgpu plan` for the same script and card.
@@ -123,24 +117,28 @@ fn plan_for<'a>(
     }
 }
 
-/// The tricks that make it fit; `None` if memory is not the problem after all.
+/// The tricks that make it fit, `None` if memory is not the problem after all; and what ended the search early.
 fn plan(
     question: &WhichTricks,
     prepared: &Prepared,
     runner: &mut WholeRuns,
-) -> anyhow::Result<Option<PlanAnswer>> {
+) -> anyhow::Result<(Option<PlanAnswer>, Option<Stop>)> {
     let on_card = OnCard::of(prepared, question.margin);
     Ok(match planned(question, prepared, &on_card, runner)? {
-        Planned::Answered { answer, was_known } => {
+        Planned::Answered {
+            answer,
+            was_known,
+            stop,
+        } => {
             if was_known {
                 note(format_args!(
                     "the plan was found before, with the same script and versions \
                      (`ghostgpu plan --fresh` searches again)"
                 ));
             }
-            Some(*answer)
+            (Some(*answer), stop)
         }
-        Planned::Failed(_) => None,
+        Planned::Failed(_) => (None, None),
     })
 }
 

@@ -30,13 +30,17 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let Some(explanation) = explain_on(&log, card, catalogue) else {
         return Err(nothing_found(arguments, &log).into());
     };
-    let rehearsed = match &arguments.script {
-        Some(script) => Some(rehearse(arguments, script, &explanation, &log, catalogue)?),
-        None => None,
+    let (rehearsed, stop) = match &arguments.script {
+        Some(script) => {
+            let (rehearsed, stop) = rehearse(arguments, script, &explanation, &log, catalogue)?;
+            (Some(rehearsed), stop)
+        }
+        None => (None, None),
     };
-    let exit_code = match &rehearsed {
-        Some(rehearsed) => rehearsed.exit_code(),
-        None => 0,
+    let exit_code = match (&stop, &rehearsed) {
+        (Some(stop), _) => stop.exit_code(),
+        (None, Some(rehearsed)) => rehearsed.exit_code(),
+        (None, None) => 0,
     };
     let answer = Answer {
         catalogue,
@@ -45,7 +49,10 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         rehearsed: rehearsed.as_ref(),
     };
     output.answer(|style| answer.text(style), || answer.json(exit_code))?;
-    Ok(exit_code)
+    match stop {
+        Some(stop) => Err(stop.into()),
+        None => Ok(exit_code),
+    }
 }
 
 /// Refuses options that would have no effect.

@@ -45,7 +45,7 @@ pub struct Arguments {
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
-    /// Output format
+    /// Output format (for JSON: --json)
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: Format,
 
@@ -114,8 +114,6 @@ pub struct Arguments {
 pub enum Format {
     /// The line, carets and advice
     Text,
-    /// JSON (docs/lint-json.md)
-    Json,
     /// SARIF 2.1.0, for code hosts and editors
     Sarif,
     /// GitHub workflow annotations

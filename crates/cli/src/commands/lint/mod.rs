@@ -84,16 +84,10 @@ fn tell_rules(arguments: &Arguments) -> anyhow::Result<u8> {
     };
     let output = arguments.answer.prepare()?;
     let document = || in_json(&rules::document(&rules));
-    match arguments.format {
-        Format::Text => output.answer(text, document)?,
-        Format::Json => {
-            let document = document()?;
-            output.answer(|_| document.clone(), || Ok(document.clone()))?;
-        }
-        Format::Sarif | Format::Github => {
-            return Err(Failure::new("the rules are listed as text or JSON only").into());
-        }
+    if arguments.format != Format::Text {
+        return Err(Failure::new("the rules are listed as text or JSON only").into());
     }
+    output.answer(text, document)?;
     Ok(0)
 }
 
@@ -164,7 +158,6 @@ fn fixing(arguments: &Arguments) -> Fixing {
 fn show(reports: &[FileReport], format: Format, style: Style) -> String {
     match format {
         Format::Text => formats::text::render(reports, style.has_colour),
-        Format::Json => formats::json::render(reports),
         Format::Sarif => formats::sarif::render(reports),
         Format::Github => formats::github::render(reports),
     }

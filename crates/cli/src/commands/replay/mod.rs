@@ -37,7 +37,7 @@ pub struct Arguments {
     #[arg(long = "set", value_name = "OPTION:VALUE")]
     set: Vec<String>,
 
-    /// Try every sensible setting and rank them
+    /// Replay with every sensible setting, and rank them
     #[arg(long, conflicts_with = "set")]
     search: bool,
 

@@ -28,7 +28,7 @@ Examples:
   ghostgpu report train.ghost --to html -o train.html
   ghostgpu report oom.pickle --to html -o oom.html
   ghostgpu report run-*.ghost
-  ghostgpu report train.ghost --to json -o train.json
+  ghostgpu report train.ghost --json -o train.json
   ghostgpu report train.ghost --to pprof -o train.pb.gz
   ghostgpu report train.ghost --to perfetto -o train.perfetto-trace")]
 pub struct Arguments {
@@ -53,8 +53,6 @@ pub struct Arguments {
 enum Format {
     /// One screen: the peak, its largest parts, what grows; with --verbose everything
     Text,
-    /// Everything, for programs (docs/report-json.md)
-    Json,
     /// A page that opens offline in any browser
     Html,
     /// A heap profile of the peak for `go tool pprof` (profile.proto, compressed)
@@ -74,8 +72,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             )?;
         }
         format => {
-            let is_text = format == Format::Json;
-            let output = exports::prepare(arguments.answer.out.as_deref(), is_text)?;
+            let output = exports::prepare(arguments.answer.out.as_deref(), false)?;
             let recording = open(&arguments.files)?;
             exports::write(output, |out| write(&recording, format, out))?;
         }
@@ -101,7 +98,7 @@ fn open(files: &[PathBuf]) -> Result<Recording, Failure> {
     })
 }
 
-/// The document on its own, for `--json`.
+/// The document (docs/report-json.md).
 fn json(recording: &Recording) -> serde_json::Result<String> {
     let mut text = Vec::new();
     let written = write_json(recording, &JsonOptions::default(), &mut text);
@@ -112,7 +109,6 @@ fn json(recording: &Recording) -> serde_json::Result<String> {
 fn write(recording: &Recording, format: Format, mut out: &mut dyn Write) -> anyhow::Result<()> {
     match format {
         Format::Text => unreachable!("text is an answer"),
-        Format::Json => write_json(recording, &JsonOptions::default(), &mut out)?,
         Format::Html => write_html(recording, &mut out)?,
         Format::Pprof => write_pprof(recording, Selection::default(), &mut out)?,
         Format::Perfetto => exports::write_timeline(recording, None, out)?,

@@ -84,7 +84,7 @@ pub struct Arguments {
     pub breakdown: BreakdownOptions,
 
     /// Write every CUDA call with its arguments to this file
-    #[arg(long, value_name = "FILE", alias = "trace")]
+    #[arg(long, value_name = "FILE")]
     pub call_log: Option<PathBuf>,
 
     /// Keep the checkpoints that the script writes
@@ -151,7 +151,6 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
         measures_need: !arguments.no_retry,
         margin: arguments.options.margin,
         follow_ups: follow_ups(arguments),
-        declines: |_| None,
         finds_distinct_ranks: arguments.ranks == RanksOption::Distinct,
     })
 }

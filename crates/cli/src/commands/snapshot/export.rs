@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use ghostgpu_report::{
-    At as ReportAt, JsonOptions, MemoryVizOptions, Selection, write_folded, write_json,
-    write_memory_viz, write_pprof,
+    At as ReportAt, MemoryVizOptions, Selection, write_folded, write_memory_viz, write_pprof,
 };
 
 use super::moment::At;
@@ -53,15 +52,13 @@ enum Format {
     Perfetto,
     /// One line per stack, for flame graphs
     Folded,
-    /// Everything, for programs (docs/report-json.md)
-    Json,
     /// A snapshot that PyTorch's memory_viz can open
     MemoryViz,
 }
 
 impl Format {
     fn is_text(self) -> bool {
-        matches!(self, Self::Folded | Self::Json)
+        self == Self::Folded
     }
 }
 
@@ -102,13 +99,6 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
             Format::Pprof => write_pprof(&recording, selection, &mut out)?,
             Format::Perfetto => exports::write_timeline(&recording, card, out)?,
             Format::Folded => write_folded(&recording, selection, &mut out)?,
-            Format::Json => {
-                let options = JsonOptions {
-                    card,
-                    ..JsonOptions::default()
-                };
-                write_json(&recording, &options, &mut out)?;
-            }
             Format::MemoryViz => unreachable!("it is written of the snapshot itself"),
         }
         Ok(())

@@ -12,7 +12,6 @@ use ghostgpu_plan::verdict::{Margin, OnCard, judge, need_seen_in};
 use ghostgpu_rehearse::{Completion, Job, SizePoint, WholeRuns, present_value};
 
 use super::announce;
-use super::declining::{Declines, Declining};
 use crate::commands::AnswerOptions;
 use crate::progress::Rehearsing;
 
@@ -27,7 +26,6 @@ pub struct WhichBatch<'a> {
     pub margin: Option<Margin>,
     /// Why the script must be started anew for each batch; `None` lets it be forked where that is sound.
     pub whole_because: Option<WholeBecause>,
-    pub declines: Declines,
 }
 
 pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
@@ -52,8 +50,7 @@ pub fn answer(question: &WhichBatch) -> anyhow::Result<u8> {
             .map_or(0, |margin| margin.bytes_of(prepared.card().total_bytes)),
         first_steps: question.job.extent.first_steps(),
     };
-    let runs = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
-    let mut runner = Declining::new(runs, question.declines);
+    let mut runner = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
     let mut found = match find(&mut runner, &goal)? {
         LargestBatch::Found(found) => found,
         LargestBatch::NotFound(reason) => {

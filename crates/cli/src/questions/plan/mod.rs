@@ -6,9 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ghostgpu_answer_cache::Key;
-use ghostgpu_answers::plan::{
-    Candidate, Circumstances, LargestBatch, PlanAnswer, StoppedBecause, Typed,
-};
+use ghostgpu_answers::plan::{Candidate, Circumstances, LargestBatch, PlanAnswer, Typed};
 use ghostgpu_plan::largest_batch::{self, Goal, confirm};
 use ghostgpu_plan::memory_plan::{Allowed, Combination, MemoryPlan, Question, WithTricks, find};
 use ghostgpu_plan::verdict::{Margin, OnCard};
@@ -58,6 +56,8 @@ pub enum Planned {
         answer: Box<PlanAnswer>,
         /// It comes from the cache.
         was_known: bool,
+        /// What ended the search before it was complete.
+        stop: Option<Stop>,
     },
     /// The script fails, which was already reported; its exit code.
     Failed(u8),
@@ -74,21 +74,24 @@ pub fn planned(
     let key = key(question, prepared);
     let known: Option<PlanAnswer> = key.as_ref().and_then(|key| cache.known(key));
     let was_known = known.is_some();
-    let mut answer = match known {
-        Some(answer) => Box::new(answer),
+    let (mut answer, stop) = match known {
+        Some(answer) => (Box::new(answer), None),
         None => match searched(question, prepared, on_card, runner)? {
-            Searched::Found(answer) => {
-                let is_whole = answer.stopped != StoppedBecause::Interrupted;
-                if let Some(key) = key.as_ref().filter(|_| is_whole) {
+            Searched::Found(answer, stop) => {
+                if let Some(key) = key.as_ref().filter(|_| stop.is_none()) {
                     cache.keep(key, &*answer);
                 }
-                answer
+                (answer, stop)
             }
             Searched::Failed(code) => return Ok(Planned::Failed(code)),
         },
     };
     answer.command = question.commands.next(&answer, question.plan_file);
-    Ok(Planned::Answered { answer, was_known })
+    Ok(Planned::Answered {
+        answer,
+        was_known,
+        stop,
+    })
 }
 
 pub fn answer(question: &WhichTricks, destinations: &Destinations) -> anyhow::Result<u8> {
@@ -99,14 +102,18 @@ pub fn answer(question: &WhichTricks, destinations: &Destinations) -> anyhow::Re
     let on_card = OnCard::of(&prepared, question.margin);
     refuse_card_without_room(&on_card)?;
     let mut runner = WholeRuns::new(prepared.clone(), Arc::new(Rehearsing::default()));
-    let mut answer = match planned(question, &prepared, &on_card, &mut runner)? {
-        Planned::Answered { answer, was_known } => {
+    let (mut answer, stop) = match planned(question, &prepared, &on_card, &mut runner)? {
+        Planned::Answered {
+            answer,
+            was_known,
+            stop,
+        } => {
             if was_known {
                 note(format_args!(
                     "answered before, with the same script and versions (--fresh asks again)"
                 ));
             }
-            *answer
+            (*answer, stop)
         }
         Planned::Failed(code) => return Ok(code),
     };
@@ -135,10 +142,6 @@ pub fn answer(question: &WhichTricks, destinations: &Destinations) -> anyhow::Re
             )),
         }
     }
-    if let (Some(page), Some(path)) = (page, destinations.page) {
-        page::write(&mut runner, &prepared, &on_card, &answer, page)?;
-        note(format_args!("wrote the page to {}", path.display()));
-    }
     if let Some(path) = destinations.patch {
         match answer.best() {
             Some(_) => write_patch(question, &answer, path)?,
@@ -147,6 +150,14 @@ pub fn answer(question: &WhichTricks, destinations: &Destinations) -> anyhow::Re
                 path.display()
             )),
         }
+    }
+    if let Some(stop) = stop {
+        return Err(stop.into());
+    }
+    // It takes another rehearsal, so it comes last.
+    if let (Some(page), Some(path)) = (page, destinations.page) {
+        page::write(&mut runner, &prepared, &on_card, &answer, page)?;
+        note(format_args!("wrote the page to {}", path.display()));
     }
     Ok(answer.exit_code)
 }
@@ -173,7 +184,7 @@ fn write_patch(question: &WhichTricks, answer: &PlanAnswer, path: &Path) -> anyh
     let allowed = answer.best().map(|best| &best.needs_allowed[..]);
     let allowed = allowed.unwrap_or_default();
     let is_allowed = |it: &&Candidate| it.needs_allowed.iter().all(|it| allowed.contains(it));
-    for candidate in answer.ways().filter(is_allowed) {
+    for candidate in answer.fitting().filter(is_allowed) {
         match (
             patch::patch_command(command, &candidate.tricks),
             &not_mechanical,
@@ -200,7 +211,8 @@ fn write_patch(question: &WhichTricks, answer: &PlanAnswer, path: &Path) -> anyh
 
 /// The result of a search.
 enum Searched {
-    Found(Box<PlanAnswer>),
+    /// The answer, and what ended the search before it was complete.
+    Found(Box<PlanAnswer>, Option<Stop>),
     /// The script fails, which has been said; its exit code.
     Failed(u8),
 }
@@ -241,13 +253,18 @@ fn searched(
         torch_cuda: torch.and_then(|torch| torch.cuda.clone()),
     };
     let mut answer = PlanAnswer::new(&plan, &circumstances);
-    if let Some(point) = &question.largest_batch
-        && let Some(combination) = recommended(&plan)
-    {
-        answer.largest_batch =
-            largest_batch(question, prepared, on_card, point, combination, runner)?;
+    let recommended = recommended(&plan);
+    let mut stop = plan.into_stop();
+    if let (None, Some(point), Some(combination)) = (&stop, &question.largest_batch, recommended) {
+        match largest_batch(question, prepared, on_card, point, combination, runner) {
+            Ok(found) => answer.largest_batch = found,
+            Err(early) => {
+                answer.exit_code = early.exit_code();
+                stop = Some(early);
+            }
+        }
     }
-    Ok(Searched::Found(Box::new(answer)))
+    Ok(Searched::Found(Box::new(answer), stop))
 }
 
 /// The tricks with which to search for a larger batch; none if the job fits as it is.
@@ -266,7 +283,7 @@ fn largest_batch(
     point: &SizePoint,
     combination: Combination,
     runner: &mut WholeRuns,
-) -> anyhow::Result<Option<LargestBatch>> {
+) -> Result<Option<LargestBatch>, Stop> {
     let goal = Goal {
         point: point.clone(),
         given: match point {
@@ -283,22 +300,16 @@ fn largest_batch(
         runner,
         combination,
     };
-    let mut found = match largest_batch::find(&mut with_tricks, &goal) {
-        Ok(largest_batch::LargestBatch::Found(found)) => found,
-        Ok(largest_batch::LargestBatch::NotFound(_)) => {
+    let mut found = match largest_batch::find(&mut with_tricks, &goal)? {
+        largest_batch::LargestBatch::Found(found) => found,
+        largest_batch::LargestBatch::NotFound(_) => {
             note(format_args!(
                 "the largest batch was not found (`ghostgpu max-batch` with the same tricks says why)"
             ));
             return Ok(None);
         }
-        // The plan itself is complete, so an interrupt only skips the batch.
-        Err(Stop::Interrupted(_)) => return Ok(None),
-        Err(stop) => return Err(stop.into()),
     };
-    let (_, run) = match confirm(&mut with_tricks, &goal, &mut found) {
-        Err(Stop::Interrupted(_)) => return Ok(None),
-        confirmed => confirmed?,
-    };
+    let (_, run) = confirm(&mut with_tricks, &goal, &mut found)?;
     let is_confirmed = run.completion() == Completion::Completed;
     Ok(is_confirmed.then_some(LargestBatch {
         batch: found.batch,

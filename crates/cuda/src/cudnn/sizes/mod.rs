@@ -32,6 +32,9 @@ enum Source {
     Modelled,
 }
 
+/// The heuristics that PyTorch asks when no proposal of the first ones could run: engines that need little memory.
+pub const FALLBACK_MODE: i32 = 2;
+
 /// One source per card of the machine.
 static SOURCES: Mutex<BTreeMap<usize, Source>> = Mutex::new(BTreeMap::new());
 
@@ -48,7 +51,7 @@ pub fn heuristics(
         Some(Answer::Heuristics { status: 0, configs }) => Ok(configs),
         Some(Answer::Heuristics { status, .. }) => Err(status),
         Some(_) => Err(status::NOT_SUPPORTED),
-        None => model::heuristics(graph),
+        None => model::heuristics(graph, mode),
     }
 }
 
@@ -88,7 +91,7 @@ pub fn plan_workspace(graph: &Node, engine: i64, knobs: &[(i32, i64)]) -> Result
         return Ok(bytes);
     }
     let Some(answer) = ask_plan(graph, engine, knobs, None) else {
-        return model::workspace(graph);
+        return model::workspace(graph, engine);
     };
     let deviceless_bytes = answer?;
     let Some(sheet) = state::current_sheet().filter(|sheet| sheet.capability == HOPPER) else {

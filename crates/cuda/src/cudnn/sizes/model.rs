@@ -13,37 +13,43 @@
 use ghostgpu_device::Capability;
 use ghostgpu_oracle::{EngineAnswer, EngineConfig, Node, attribute, kind};
 
+use super::FALLBACK_MODE;
 use super::attention;
 use crate::cudnn::{data_type, status};
 use crate::state;
 
-/// The one engine of the model.
+/// The engine that the model proposes.
 const MODEL_ENGINE: i64 = 0;
+/// The engine that cuDNN falls back to where memory is short: for every convolution it documents an algorithm that
+/// takes no workspace.
+const FALLBACK_ENGINE: i64 = 1;
 /// What the transposing engines take besides the copies.
 const SMALL_CHANGE_BYTES: i64 = 147;
 
-pub fn heuristics(graph: &Node) -> Result<Vec<EngineConfig>, i32> {
-    workspace(graph)?;
+pub fn heuristics(graph: &Node, mode: i32) -> Result<Vec<EngineConfig>, i32> {
+    let engine = match mode {
+        FALLBACK_MODE => FALLBACK_ENGINE,
+        _ => MODEL_ENGINE,
+    };
+    workspace(graph, engine)?;
     Ok(vec![EngineConfig {
-        engine: MODEL_ENGINE,
+        engine,
         ..EngineConfig::default()
     }])
 }
 
 pub fn engine(graph: &Node, index: i64) -> Result<EngineAnswer, i32> {
-    workspace(graph)?;
-    if index == MODEL_ENGINE {
-        Ok(EngineAnswer::default())
-    } else {
-        Err(status::NOT_SUPPORTED)
-    }
+    workspace(graph, index)?;
+    Ok(EngineAnswer::default())
 }
 
 /// Attention and convolutions only: without cuDNN it is not known which other graphs it supports, and
 /// PyTorch has other ways to run them.
-pub fn workspace(graph: &Node) -> Result<i64, i32> {
+pub fn workspace(graph: &Node, engine: i64) -> Result<i64, i32> {
     let multiprocessors = state::current_sheet().map_or(0, |sheet| sheet.multiprocessors);
-    if let Some(bytes) = attention::workspace(graph, multiprocessors) {
+    if engine == MODEL_ENGINE
+        && let Some(bytes) = attention::workspace(graph, multiprocessors)
+    {
         return Ok(bytes);
     }
     let operations = graph.nodes(attribute::GRAPH_OPERATIONS);
@@ -57,7 +63,11 @@ pub fn workspace(graph: &Node) -> Result<i64, i32> {
     });
     let convolution = convolution.ok_or(status::NOT_SUPPORTED)?;
     let capability = state::current_sheet().map(|sheet| sheet.capability);
-    Ok(convolution_bytes(convolution, capability))
+    match engine {
+        MODEL_ENGINE => Ok(convolution_bytes(convolution, capability)),
+        FALLBACK_ENGINE => Ok(0),
+        _ => Err(status::NOT_SUPPORTED),
+    }
 }
 
 /// What one convolution takes on a card of this capability; if it is unknown, on any card with tensor cores.
@@ -174,18 +184,34 @@ mod tests {
     }
 
     #[test]
+    fn where_memory_is_short_a_convolution_runs_without_a_workspace() {
+        let image = tensor([64, 64, 56, 56], [200_704, 3136, 56, 1]);
+        let graph = forward([image.clone(), image.clone(), image]);
+        let bytes_of = |mode| {
+            let configs = heuristics(&graph, mode).expect("convolutions are supported");
+            workspace(&graph, configs[0].engine)
+        };
+        assert!(bytes_of(0) > Ok(0));
+        assert_eq!(bytes_of(FALLBACK_MODE), Ok(0));
+        assert!(workspace(&graph, 2).is_err());
+    }
+
+    #[test]
     fn channels_first_costs_a_copy_of_each_tensor() {
         // What cuDNN 9.19 and 9.10.2 answer on an H200 is 102,908,051.
         let image = tensor([64, 64, 56, 56], [200_704, 3136, 56, 1]);
         let filter = tensor([64, 64, 3, 3], [576, 9, 3, 1]);
         let graph = forward([filter, image.clone(), image]);
-        assert_eq!(workspace(&graph), Ok(102_908_051));
+        assert_eq!(workspace(&graph, MODEL_ENGINE), Ok(102_908_051));
     }
 
     #[test]
     fn channels_last_costs_nothing() {
         let image = tensor([64, 64, 56, 56], [200_704, 1, 3584, 64]);
         let filter = tensor([64, 64, 3, 3], [576, 1, 192, 64]);
-        assert_eq!(workspace(&forward([filter, image.clone(), image])), Ok(0));
+        assert_eq!(
+            workspace(&forward([filter, image.clone(), image]), MODEL_ENGINE),
+            Ok(0)
+        );
     }
 }
