@@ -51,7 +51,8 @@ def fit(
         evaluation_chunks: Run batches without gradients in this many chunks.
         survive_oom: Repeat what runs out of memory in more chunks.
         checkpoint: `auto` recomputes the activations of all repeated blocks in backward; a number,
-            those of this many blocks, evenly spread; names, those of these modules.
+            those of this many blocks, evenly spread; names of modules or classes, separated by
+            commas (`encoder.layer.*`), those of these.
         offload_activations: Keep saved tensors of this many bytes or more on the host.
         step_in_backward: Step each parameter as soon as its gradient is complete.
         offload_optimizer: Keep the optimizer's state on the host.

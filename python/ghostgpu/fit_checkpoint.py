@@ -5,40 +5,55 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import weakref
 from typing import Any
 
 from .fit_class import class_with_forward
 
+_CHECKPOINTED: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The classes of blocks that are recomputed."""
+
 
 def checkpoint_blocks(torch: Any, model: Any, wanted: str) -> None:
     """Checkpoint the repeated blocks of a model: all (`auto`), a number of them, or by name."""
-    from .tricks.checkpointing import blocks_of, spread
+    from .tricks.checkpointing import (
+        blocks_of,
+        named_blocks,
+        no_such_block,
+        spread,
+        switch_off_cache,
+    )
     from .tricks.refusal import Refused
 
+    if isinstance(model, torch.nn.parallel.DistributedDataParallel):
+        model = model.module
+    if any(type(module) in _CHECKPOINTED for module in model.modules()):
+        raise Refused(
+            f"{type(model).__name__} has blocks that are checkpointed already.",
+            "call fit once for each model",
+        )
     enable = getattr(model, "gradient_checkpointing_enable", None)
     if wanted == "auto" and enable is not None:
         if "gradient_checkpointing_kwargs" in inspect.signature(enable).parameters:
             enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         else:
             enable()
-        if getattr(getattr(model, "config", None), "use_cache", False):
-            model.config.use_cache = False
+        switch_off_cache(model)
         return
-    blocks = list(blocks_of(torch, model))
-    if wanted.isdigit():
-        blocks = spread(blocks, int(wanted))
-    elif wanted != "auto":
-        names = [each.strip() for each in wanted.split(",")]
-        blocks = [
-            module
-            for path, module in model.named_modules()
-            if path in names or type(module).__name__ in names
-        ]
-    if not blocks:
-        raise Refused(
-            f"{type(model).__name__} has no blocks to checkpoint.",
-            "name the modules whose activations are to be computed again",
-        )
+    if wanted == "auto" or wanted.isdigit():
+        blocks = list(blocks_of(torch, model))
+        if not blocks:
+            raise Refused(
+                f"{type(model).__name__} has no blocks to checkpoint.",
+                "name the modules whose activations are to be computed again",
+            )
+        blocks = blocks if wanted == "auto" else spread(blocks, int(wanted))
+    else:
+        blocks, missing = named_blocks(model, wanted)
+        if missing:
+            reason, alternative = no_such_block(model, missing)
+            raise Refused(f"{reason}.", alternative)
+    switch_off_cache(model)
     for block in blocks:
         block.__class__ = _checkpointed(torch, type(block))
 
@@ -62,4 +77,6 @@ def _checkpointed(torch: Any, original: Any) -> Any:
             run, *arguments, use_reentrant=False, context_fn=contexts, **options
         )
 
-    return class_with_forward(original, forward)
+    made = class_with_forward(original, forward)
+    _CHECKPOINTED.add(made)
+    return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,28 @@ def test_of_two_rehearsals_one_has_the_name_and_the_other_goes_elsewhere(tmp_pat
     assert os.path.exists(wanted)
     first.delete_made()
     assert not os.path.exists(wanted)
+
+
+def test_what_a_process_wrote_stays_for_the_others_of_its_rehearsal(tmp_path: Path) -> None:
+    run = tmp_path / f"{RUN_FOLDER_PREFIX}0"
+    (run / "fork-1").mkdir(parents=True)
+    wanted = tmp_path / "model.pt"
+    CheckpointPaths(str(run), started_at=0).for_writing(wanted)
+    listed = run / WRITTEN_FILES
+    # A rank that runs at the same time must not be written over; one that has ended may be.
+    alongside = CheckpointPaths(str(run), started_at=0)
+    alongside.clean_up()
+    assert alongside.for_writing(wanted).startswith(str(run))
+    ended = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True)
+    listed.write_text(listed.read_text().replace(str(os.getpid()), ended.stdout.strip()))
+    later = CheckpointPaths(str(run), started_at=0)
+    assert later.for_writing(wanted) == str(wanted)
+    later.clean_up()
+    assert wanted.exists()
+    of_fork = CheckpointPaths(str(run / "fork-1"), started_at=0)
+    of_fork.for_writing(tmp_path / "other.pt")
+    of_fork.clean_up()
+    assert not (tmp_path / "other.pt").exists()
 
 
 def test_a_folder_stays_while_a_rehearsal_that_runs_around_it_has_not_ended(tmp_path: Path) -> None:

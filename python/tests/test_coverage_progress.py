@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import pytest
 from ghostgpu.agent.coverage.evaluation_ahead import reachable_evaluations
 from ghostgpu.agent.coverage.extent import BRIEF, THOROUGH, Extent
 from ghostgpu.agent.coverage.progress import Progress
+from ghostgpu.agent.coverage.undisturbed_clock import UndisturbedClock, delays_of_threads
 
 
 class Clock:
@@ -337,3 +339,41 @@ def test_further_epochs_and_steps_follow_while_they_take_little_time(
     # A twelfth of the budget is 80 steps of a sixteenth of a second.
     assert _steps_until_enough(progress, [5], end_of_pass) == expected
     assert progress.later_passes_are_alike
+
+
+def test_the_budget_is_not_spent_while_a_busy_machine_has_no_core_for_the_script() -> None:
+    clock, delays = Clock(), {os.getpid(): 0.0, 2: 0.0, 3: 0.0}
+    undisturbed = UndisturbedClock(clock, lambda: dict(delays))
+    began = undisturbed()
+    clock.now += 10
+    # The main thread waited, and then the one that computes gradients while the third waited too.
+    delays.update({os.getpid(): 4.0, 2: 3.0, 3: 2.0})
+    assert undisturbed() - began == 3
+    # More threads waited than there was time.
+    clock.now += 1
+    delays.update({os.getpid(): 7.0, 2: 9.0})
+    assert undisturbed() - began == 3
+    clock.now += 5
+    assert undisturbed() - began == 8
+
+
+def test_a_clock_never_goes_back_and_is_an_ordinary_one_where_nobody_counts() -> None:
+    clock, delays = Clock(), {os.getpid(): 0.0}
+    undisturbed = UndisturbedClock(clock, lambda: dict(delays))
+    clock.now += 0.2
+    before = undisturbed()
+    clock.now += 0.2
+    delays[os.getpid()] = 0.4
+    assert undisturbed() == before
+    ordinary = UndisturbedClock(clock, dict)
+    began = ordinary()
+    clock.now += 7
+    assert ordinary() - began == 7
+
+
+def test_the_kernel_counts_how_long_a_thread_waits_for_a_core() -> None:
+    delays = delays_of_threads()
+    if not delays:
+        pytest.skip("does not apply: this kernel does not count delays")
+    assert os.getpid() in delays
+    assert all(delay >= 0 for delay in delays.values())

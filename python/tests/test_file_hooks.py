@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -187,10 +188,17 @@ def test_a_curve_of_zeros_does_not_stay_among_the_users_runs(
     rehearse: Rehearse, tmp_path: Path
 ) -> None:
     make_real(tmp_path / "runs" / "events.out.tfevents.1.host")
-    rehearse(
+    done = rehearse(
         """
-        import torch
+        import os, torch
         open("runs/events.out.tfevents.2.host", "ab").write(b"loss")
+        os.makedirs("logs/version_0")
+        for name in ("version_0/hparams.yaml", "version_0/metrics.csv", "metrics.csv"):
+            open("logs/" + name, "w").write("0")
         """
     )
     assert os.listdir(tmp_path / "runs") == ["events.out.tfevents.1.host"]
+    # Lightning's; a file of that name elsewhere may be anything.
+    assert os.listdir(tmp_path / "logs") == ["metrics.csv"]
+    listed = (done.run_dir / "written-files.jsonl").read_text().splitlines()
+    assert {"path": str(tmp_path / "logs"), "is_folder": False} in map(json.loads, listed)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
 import pytest
 
-from ghostgpu.agent.ranks.absent_ranks import speaker_for
+from ghostgpu.agent.ranks.absent_ranks import AbsentRanks, speaker_for
 from ghostgpu.agent.ranks.rank_launcher import Place, places
 from ghostgpu.agent.session import RanksRequest
 
@@ -58,3 +62,30 @@ def test_what_does_not_match_is_told_in_a_sentence(
 def test_who_is_not_run_puts_in_what_the_one_before_does() -> None:
     are_run = [False, True, False, False, True, False]
     assert [speaker_for(place, are_run) for place in range(6)] == [1, 1, 1, 1, 4, 4]
+
+
+@dataclasses.dataclass
+class Plan:
+    items: list[int]
+
+
+class Planner:
+    def create_global_plan(self, plans: list[Plan]) -> list[list[int]]:
+        return [plan.items for plan in plans]
+
+
+@pytest.mark.parametrize(
+    ("plans", "written"), [(4, [[0], [], [], [3]]), (2, [[0], [1]])], ids=["of all", "of some"]
+)
+def test_a_sharded_checkpoint_is_left_to_those_who_are_run(
+    plans: int, written: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GHOSTGPU_RUN_RANKS", "0,3")
+    module: Any = ModuleType("torch.distributed.checkpoint.default_planner")
+    module.DefaultSavePlanner = type("DefaultSavePlanner", (Planner,), {})
+    module._validate_global_plan = lambda *arguments: False
+    distributed = SimpleNamespace(get_world_size=lambda: 4)
+    AbsentRanks(SimpleNamespace(distributed=distributed)).after_import(module)
+    planner = module.DefaultSavePlanner()
+    assert planner.create_global_plan([Plan([rank]) for rank in range(plans)]) == written
+    assert module._validate_global_plan()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,6 +32,7 @@ def batches_of_a_hurried_pass(
     )
     coverage: Any = SimpleNamespace(
         torch=torch,
+        clock=time.monotonic,
         progress=progress,
         shortens=shortens,
         in_lockstep=lambda: in_lockstep,
@@ -80,6 +82,7 @@ def indices_handed_on(
     )
     coverage: Any = SimpleNamespace(
         torch=torch,
+        clock=time.monotonic,
         progress=progress,
         shortens=True,
         is_at_last_batch=False,

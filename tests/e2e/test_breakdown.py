@@ -140,6 +140,26 @@ print("operators", any(each.key == "aten::linear" for each in profile.key_averag
     assert report(done)["cards"][0]["at_peak"]["parts"]["parameter"] == 2 * 64 * MIB
 
 
+def test_a_recording_that_ends_within_an_optimizer_step_prints_nothing(
+    rehearse_reference: Rehearse,
+) -> None:
+    script = (
+        MODEL
+        + """
+import sys
+(name,) = [name for name in sys.modules if name.endswith("attribution.recorder")]
+sys.modules[name].MAX_ALLOCATIONS = 10
+for _ in range(3):
+    model(batch()).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    )
+    done = rehearse_reference(script, "--record", "run.ghost").expect(0)
+    assert "was recorded for the first" in done.stdout + " ".join(done["notes"])
+    assert not [word for word in ("RecordFunction", "Leaked") if word in done.stderr]
+
+
 def test_a_result_that_is_kept_in_each_step_is_named_with_its_line(rehearse: Rehearse) -> None:
     script = (
         MODEL

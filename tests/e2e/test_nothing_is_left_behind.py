@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from conftest import Rehearse
 
 SAVING = """
@@ -68,3 +69,22 @@ print("graphs", counters["stats"]["unique_graphs"])
     # Answers of the installed cuDNN are the same for every run; nothing else may be kept.
     assert [path for path in left if "ghostgpu" not in path.parts] == []
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.at_length
+def test_the_next_line_of_a_shell_script_finds_the_checkpoint(
+    rehearse_reference: Rehearse, tmp_path: Path
+) -> None:
+    (tmp_path / "evaluate.py").write_text(
+        "import torch; print('found', torch.load('out/model.pt').shape, torch.ones(1).cuda().shape)"
+    )
+    done = rehearse_reference(
+        """
+        import os, torch
+        os.makedirs("out", exist_ok=True)
+        torch.save(torch.zeros(4, device="cuda").cpu(), "out/model.pt")
+        """,
+        command=("sh", "-c", f"python train.py && python {tmp_path}/evaluate.py"),
+    ).expect(0)
+    assert "found torch.Size([4])" in done.stdout
+    assert not (done.folder / "out").exists()

@@ -98,6 +98,12 @@ dist.destroy_process_group()
             marks=pytest.mark.at_length,
         ),
         pytest.param(
+            "x = torch.ones(8, device='cuda'); dist.barrier() if rank else dist.all_reduce(x)\n"
+            "x.sum().item()",
+            "where rank 1 called all_reduce (sum) of 1 × float32 at train.py:6 (barrier)",
+            marks=pytest.mark.at_length,
+        ),
+        pytest.param(
             "x = torch.ones(1, device='cuda'); dist.recv(x, 1 - rank); x.item()",
             "rank 0 waits in recv of 1 × float32 from rank 1 at train.py:6 for rank 1",
             marks=pytest.mark.at_length,
@@ -125,6 +131,8 @@ def test_the_rank_that_fails_is_named_and_the_others_end(
     done = torchrun(rehearse_reference, script).expect(code)
     assert words in done["reason"]
     assert [rank["ran_out"] for rank in done["ranks"]] == [False, code == 3]
+    # It ends by its exception, and not by a signal because NCCL's watchdog outlived torch.
+    assert "exitcode  : 1 (" in done.stderr and "exitcode  : -6" not in done.stderr
 
 
 @pytest.mark.at_length

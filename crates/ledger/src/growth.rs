@@ -58,6 +58,16 @@ pub struct GrowthSource {
     pub period: usize,
     /// The number of its allocations at the end of the last step.
     pub count: u64,
+    /// It is one tensor, which every step copies into a longer one. While it does, both exist.
+    pub is_copied: bool,
+}
+
+impl GrowthSource {
+    /// By how much it raises the peak with every step, on average.
+    pub fn peak_bytes_per_step(&self) -> u64 {
+        let copies = if self.is_copied { 2 } else { 1 };
+        self.bytes_per_step.saturating_mul(copies)
+    }
 }
 
 #[derive(Default)]
@@ -139,6 +149,7 @@ impl CardLedger<'_> {
                 bytes_per_step: risen / (rise.to - rise.from).max(1) as u64,
                 period: rise.period,
                 count: survivors.count,
+                is_copied: false,
             });
         }
         let longer = self.longer_tensors(&places, ends);

@@ -74,6 +74,7 @@ impl CardLedger<'_> {
                 bytes_per_step: risen / (rise.to - rise.from).max(1) as u64,
                 period: rise.period,
                 count: 1,
+                is_copied: true,
             })
         });
         grows.collect()

@@ -33,6 +33,7 @@ SETS = (
     "blind5",
     "blind6",
     "blind7",
+    "blind8",
 )
 WANTED = 0.9
 

@@ -14,7 +14,10 @@ const LONGEST_PERIOD_IN_SHORT_PASSES: usize = 4;
 /// Memory that grows from step to step without settling.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepGrowth {
+    /// What each step keeps.
     pub bytes_per_step: u64,
+    /// By how much each step raises the peak: more than it keeps if it copies what it makes longer.
+    pub peak_bytes_per_step: u64,
     /// The line that keeps most of it, if the run was recorded.
     pub line: Option<KeepingLine>,
 }
@@ -35,6 +38,7 @@ impl StepGrowth {
         let Some(ledger) = run.memory.recording().and_then(CardLedger::of_fullest) else {
             return growth_per_step(&run.findings.processes).map(|bytes_per_step| Self {
                 bytes_per_step,
+                peak_bytes_per_step: bytes_per_step,
                 line: None,
             });
         };
@@ -54,9 +58,13 @@ impl StepGrowth {
             .filter(|source| source.period <= longest)
             .collect();
         let first = sources.first()?;
-        let rates = sources.iter().map(|source| source.bytes_per_step);
+        let sum = |rate: fn(&GrowthSource) -> u64| {
+            let rates = sources.iter().map(|source| rate(source));
+            rates.fold(0, u64::saturating_add)
+        };
         Some(Self {
-            bytes_per_step: rates.fold(0, u64::saturating_add),
+            bytes_per_step: sum(|source| source.bytes_per_step),
+            peak_bytes_per_step: sum(GrowthSource::peak_bytes_per_step),
             line: Some(KeepingLine {
                 place: first.label.clone(),
                 kept_in: first.kept_in.clone(),

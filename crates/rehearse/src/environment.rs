@@ -49,6 +49,9 @@ const REMOVED: [&str; 3] = [
     "TORCH_COMPILE_STICKY_PGO_KEY",
 ];
 
+/// The default of `torchrun --log-dir`. Without it, each start leaves a folder behind in the system's temporary folder.
+const LAUNCHER_LOGS: &str = "PET_LOG_DIR";
+
 /// Where programs are searched for without a `PATH`.
 pub const USUAL_PATH: &str = "/usr/bin:/bin";
 
@@ -111,6 +114,10 @@ pub fn changes(places: Places, present: impl Fn(&str) -> Option<OsString>) -> Ch
     );
     for (variable, value) in SWITCHES {
         set.insert(variable, OsString::from(value));
+    }
+    if present(LAUNCHER_LOGS).is_none() {
+        let logs = places.cache_dir.join("launcher-logs");
+        set.insert(LAUNCHER_LOGS, logs.into_os_string());
     }
     Changes {
         set,
@@ -178,6 +185,16 @@ mod tests {
             assert!(value.starts_with("/run/cache/"), "{variable}={value}");
         }
         assert!(changes.removed.contains(&"TRITON_CACHE_MANAGER"));
+    }
+
+    #[test]
+    fn logs_of_a_launcher_stay_in_the_run_unless_the_user_has_a_place_for_them() {
+        let logs = |present: Option<&str>| {
+            let mut changes = changes(places(), |_| present.map(OsString::from));
+            changes.set.remove(LAUNCHER_LOGS)
+        };
+        assert_eq!(logs(None), Some("/run/cache/launcher-logs".into()));
+        assert_eq!(logs(Some("/home/user/logs")), None);
     }
 
     #[test]

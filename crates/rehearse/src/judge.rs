@@ -1,7 +1,5 @@
 //! Decides a run's completion from how its process ended and what was found in its folder. Pure.
 
-use std::path::PathBuf;
-
 use ghostgpu_session::{
     Declined, Note, OomReport, ProcessReport, RefusedCall, StackFrame, TrickRefusal,
 };
@@ -51,8 +49,6 @@ pub struct Run {
     pub memory: Memory,
     /// The allocator's history, if it can be replayed.
     pub history: Option<Box<History>>,
-    /// Files that the script wrote and that were removed afterwards.
-    pub removed_files: Vec<PathBuf>,
     /// The end of the script's output, if the user did not see it.
     pub last_lines: Vec<String>,
     /// Why passes over data were not shortened, as a sentence ending.
@@ -69,7 +65,6 @@ impl Run {
             capacity_bytes: None,
             memory: Memory::Unwanted,
             history: None,
-            removed_files: Vec::new(),
             last_lines: Vec::new(),
             whole_passes_because: None,
         }

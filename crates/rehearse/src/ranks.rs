@@ -51,10 +51,11 @@ pub fn trouble(findings: &Findings) -> Option<&str> {
     })
 }
 
-/// Why the ranks could not go on together, if none of them reports it: their port is taken, there are too few cards,
-/// one was killed, or one ended normally while others waited for it.
+/// Why the ranks could not go on together, if none of them reports it: one has no place in the job, their port is taken,
+/// there are too few cards, one was killed, or one ended normally while others waited for it.
 pub fn untold_trouble(findings: &Findings) -> Option<Note> {
-    if let Some(text) = taken_port(findings).or_else(|| missing_card(findings)) {
+    let text = rank_out_of_range(findings).or_else(|| taken_port(findings));
+    if let Some(text) = text.or_else(|| missing_card(findings)) {
         return Some(Note::Ranks {
             text,
             is_consequence: false,
@@ -93,6 +94,19 @@ pub fn untold_trouble(findings: &Findings) -> Option<Note> {
         text: killed.or_else(waited_for)?,
         is_consequence: false,
     })
+}
+
+/// A sentence if a rank's number is too high for the job, which then failed.
+fn rank_out_of_range(findings: &Findings) -> Option<String> {
+    let mut failed = findings.processes.iter();
+    let (rank, size) = failed.find_map(|process| {
+        let (rank, size) = (process.rank?, process.world_size?);
+        (rank >= size && process.exception.is_some()).then_some((rank, size))
+    })?;
+    let has = counted(u64::from(size), "rank", "ranks");
+    Some(format!(
+        "a process takes part as rank {rank} of a job that has {has}: its world_size must be larger than every rank"
+    ))
 }
 
 /// PyTorch's message if the store of the ranks cannot listen, and its ways to name the reason (`errno` on Linux).
@@ -273,6 +287,22 @@ mod tests {
         let note = untold_trouble(&with_cards(1));
         let says = matches!(&note, Some(Note::Ranks { text, is_consequence: false })
             if text == "rank 1 asks for a card that is not there: the job has 2 ranks and the machine 1 card; use --count 2");
+        assert!(says, "{note:?}");
+    }
+
+    #[test]
+    fn a_rank_that_the_job_has_no_place_for_is_told_so() {
+        let mut second = process(2, Some(1), 0);
+        second.world_size = Some(1);
+        let with = |second: &ProcessReport| Findings {
+            processes: vec![process(1, Some(0), 80), second.clone()],
+            ..Findings::default()
+        };
+        assert_eq!(untold_trouble(&with(&second)), None);
+        second.exception = Some("DistBackendError: Connection was likely closed".to_owned());
+        let note = untold_trouble(&with(&second));
+        let says = matches!(&note, Some(Note::Ranks { text, is_consequence: false })
+            if text.starts_with("a process takes part as rank 1 of a job that has 1 rank: its world_size"));
         assert!(says, "{note:?}");
     }
 

@@ -354,10 +354,9 @@ pub(crate) fn gather(
         true => recorded_memory::gather(run_dir.path(), &findings),
         false => (Memory::Unwanted, None),
     };
-    let removed_files = match session.keep_checkpoints {
-        true => Vec::new(),
-        false => remove_written_files(run_dir.path(), started),
-    };
+    if !session.keep_checkpoints {
+        remove_written_files(run_dir.path(), started);
+    }
     let run = Run {
         ending: supervised.ending,
         has_timed_out: supervised.cause == Cause::TimedOut,
@@ -365,7 +364,6 @@ pub(crate) fn gather(
         capacity_bytes: capacity(session, prepared.reserve_bytes),
         memory,
         history,
-        removed_files,
         last_lines: last_lines(&log_of(run_dir)),
         whole_passes_because: None,
     };

@@ -19,9 +19,9 @@ pub fn open_list(run_dir: &Path, workplace: &Path) -> std::io::Result<()> {
 
 /// Removes the files that the agent listed in a run folder; returns those that existed.
 ///
-/// The agent removes most files itself when its process ends. What is left are files of processes that were killed, and
-/// folders that another rehearsal might have worked in. Nothing older than the run is touched, whatever the list says,
-/// and nothing that another rehearsal works with.
+/// A fork removes its own files when it ends. Everything else is left to this: other ranks, or the next line of a shell
+/// script, may want to read what a process wrote. Nothing older than the run is touched, whatever the list says, and
+/// nothing that another rehearsal works with.
 pub fn remove_written_files(run_dir: &Path, started: SystemTime) -> Vec<PathBuf> {
     // The order matters: of two rehearsals that end at the same time, the later one finds the other's list closed, and
     // removes what both worked with.

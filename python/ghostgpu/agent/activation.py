@@ -25,7 +25,7 @@ from .ranks.rank_values import RankValues
 from .ranks.rebuilt_buckets import RebuiltBuckets
 from .ranks.this_rank import Ranks
 from .report import RECORD, ChangeReport, RefusedCall, TrickRefusal
-from .stacks import current_frames, describe, users_line
+from .stacks import current_frames, describe, users_collective
 from .steps import StepCounter
 from .training_data import TrainingDataObserver
 from .values.checks import ArgumentChecks
@@ -91,6 +91,8 @@ def _start(torch: Any) -> None:
             ending.end_at_once()
 
     counter.before_end = leave
+    # The same after an exception: torchrun would tell of a signal instead of the exit code.
+    ending.end_at_once_if_failed(lambda: ranks.are_several)
     ending.add_last_act(ranks.note_mistakes)
     ending.add_farewell(ranks.let_work_finish)
     install("peaks", "peaks before a reset of PyTorch's statistics are not known", peaks.install)
@@ -281,6 +283,7 @@ def _install_assumptions(
     absent = AbsentRanks(torch)
     waits = "ranks that are run may wait for those that are not"
     install("absent ranks", waits, absent.install)
+    _after_import.append(quietly(absent.after_import))
     collectives = Collectives(torch, known, rank_values, absent)
     collectives.on_message = on_message
     _after_import.append(quietly(TritonKernels(torch, known).after_import))
@@ -366,7 +369,7 @@ def _note_versions(torch: Any) -> None:
 
 def _tell_library(torch: Any) -> None:
     preload.set_refusal_callback(shielded(torch, quietly(_note_refusal)))
-    preload.set_line_callback(shielded(torch, quietly(users_line)))
+    preload.set_line_callback(shielded(torch, quietly(users_collective)))
     # Asking for the architectures makes PyTorch believe that CUDA is in use, and then a forked
     # child may not use it. So this waits until the script starts CUDA itself.
     torch.cuda._lazy_call(quietly(lambda: _tell_architectures(torch)))

@@ -36,6 +36,7 @@ class Ending:
         self._peaks = peaks
         self._is_forked = False
         self._ends_at_once = False
+        self._ends_at_once_if_failed: Callable[[], bool] = lambda: False
         self._hard_exit: Callable[[int], object] = os._exit
         self._last_acts: list[Callable[[], None]] = []
         self._farewells: list[Callable[[], None]] = []
@@ -69,6 +70,10 @@ class Ending:
         """
         self._ends_at_once = True
 
+    def end_at_once_if_failed(self, applies: Callable[[], bool]) -> None:
+        """The same after an exception of the script, if this `applies` then."""
+        self._ends_at_once_if_failed = applies
+
     def forget_parent(self) -> None:
         """Called in a forked child, which writes a report only if it uses CUDA itself."""
         self._is_forked = True
@@ -93,7 +98,8 @@ class Ending:
         if isinstance(error, BaseException):
             self._note_exception(error)
         self.write()
-        if self._ends_at_once and not self._is_forked:
+        has_failed = isinstance(error, Exception) and self._ends_at_once_if_failed()
+        if (self._ends_at_once or has_failed) and not self._is_forked:
             self._leave(error)
         if RECORD.report.exception is None and not self._is_forked:
             for act in self._farewells:

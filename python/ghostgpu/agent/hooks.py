@@ -17,6 +17,7 @@ _WATCHED = frozenset(
     {
         "torch",
         "safetensors.torch",
+        "torch.distributed.checkpoint.default_planner",
         "torch.distributed.checkpoint.filesystem",
         "lightning.fabric.utilities.cloud_io",
         "lightning_fabric.utilities.cloud_io",

@@ -23,9 +23,36 @@ __all__ = [
     "describe",
     "is_backward",
     "is_user_code",
+    "users_collective",
     "users_line",
     "users_line_of",
 ]
+
+
+_NAMED_AS_IN_NCCL = frozenset(
+    {"all_reduce", "all_gather", "reduce_scatter", "reduce", "broadcast", "gather", "scatter"}
+    | {"all_to_all", "all_to_all_single", "all_gather_into_tensor", "reduce_scatter_tensor"}
+    | {"send", "recv", "isend", "irecv", "batch_isend_irecv"}
+)
+"""Functions of `torch.distributed` that say what NCCL is asked for."""
+
+
+def users_collective() -> str:
+    """The user's line, with the function it called where another name reaches NCCL: `barrier` is an
+    `all_reduce` there, and `all_gather_object` an `all_gather` of sizes and then one of bytes."""
+    called: FrameType | None = None
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_user_code(frame.f_code.co_filename):
+        if frame.f_code.co_filename.endswith(_COLLECTIVES):
+            called = frame
+        frame = frame.f_back
+    line = users_line()
+    if frame is None or called is None or called.f_code.co_name in _NAMED_AS_IN_NCCL:
+        return line
+    return f"{line} ({called.f_code.co_name})"
+
+
+_COLLECTIVES = os.path.join("torch", "distributed", "distributed_c10d.py")
 
 
 @dataclass

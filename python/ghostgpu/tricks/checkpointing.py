@@ -94,30 +94,17 @@ class Checkpointing(Trick):
             self._blocks.add(block)
             self._note_statistics(block)
         if blocks:
-            _switch_off_cache(model)
+            switch_off_cache(model)
         elif is_auto:
             for row in rows_of(self.torch, model):
                 self._rows.add(row)
                 self._note_statistics(row)
 
     def _named(self, model: Any) -> list[Any]:
-        """Modules whose path or class is among the names, none inside another."""
-        patterns = [each.strip() for each in self._wanted.split(",") if each.strip()]
-        found: list[Any] = []
-        inner: set[int] = set()
-        for name, module in model.named_modules():
-            names = (name, type(module).__name__)
-            is_named = any(fnmatch.fnmatchcase(each, one) for each in names for one in patterns)
-            if name and is_named and id(module) not in inner:
-                found.append(module)
-                inner.update(id(part) for part in module.modules())
+        found, missing = named_blocks(model, self._wanted)
         has_parameters = any(True for _ in model.parameters())
         if not found and has_parameters:
-            places = [name for name, _ in model.named_children()]
-            raise self.refused(
-                f"{type(model).__name__} has no module called {' or '.join(patterns)}",
-                f"names are places in the model or classes; it has {', '.join(places[:8])}",
-            )
+            raise self.refused(*no_such_block(model, missing))
         return found
 
     def _ask(self, model: Any) -> bool:
@@ -135,7 +122,7 @@ class Checkpointing(Trick):
                 enable(gradient_checkpointing_kwargs={"use_reentrant": False})
             else:
                 enable()
-            _switch_off_cache(module)
+            switch_off_cache(module)
             self._asked.append(type(module).__name__)
             self._note_statistics(module)
             has_asked = True
@@ -273,7 +260,8 @@ class Checkpointing(Trick):
         )
 
 
-def _switch_off_cache(model: Any) -> None:
+def switch_off_cache(model: Any) -> None:
+    """Blocks that run twice would fill a key-value cache twice."""
     for module in model.modules():
         config = getattr(module, "config", None)
         if config is not None and getattr(config, "use_cache", False):
@@ -306,6 +294,31 @@ def _is_called_by(file: str) -> bool:
             return True
         frame = frame.f_back  # type: ignore[assignment]
     return False
+
+
+def named_blocks(model: Any, wanted: str) -> tuple[list[Any], list[str]]:
+    """Modules whose path or class is among the names, none inside another; names without any."""
+    patterns = [each.strip() for each in wanted.split(",") if each.strip()]
+    missing = set(patterns)
+    found: list[Any] = []
+    inner: set[int] = set()
+    for path, module in model.named_modules():
+        names = (path, type(module).__name__)
+        fitting = {one for one in patterns if any(fnmatch.fnmatchcase(it, one) for it in names)}
+        missing -= fitting
+        if path and fitting and id(module) not in inner:
+            found.append(module)
+            inner.update(id(part) for part in module.modules())
+    return found, [one for one in patterns if one in missing]
+
+
+def no_such_block(model: Any, missing: list[str]) -> tuple[str, str]:
+    """The reason for a refusal of names that no module has, and an alternative."""
+    places = [name for name, _ in model.named_children()]
+    return (
+        f"{type(model).__name__} has no module called {' or '.join(missing)}",
+        f"names are places in the model or classes; it has {', '.join(places[:8])}",
+    )
 
 
 def spread(blocks: list[Any], count: int) -> list[Any]:

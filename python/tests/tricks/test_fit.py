@@ -53,6 +53,17 @@ def test_a_fitted_model_has_the_same_gradients(name: str) -> None:
     assert_same(trained(type(case)(fitted, case.step), plain, 2), expected)
 
 
+def test_blocks_are_named_as_on_the_command_line_and_checkpointed_once() -> None:
+    model = ResNet()
+    ghostgpu.fit(model, None, checkpoint="blocks.*,Residual,Conv2d")
+    # Those have a class of their own, below the original one. A block's inside is part of it.
+    kinds = {name: type(each).__mro__ for name, each in model.named_modules()}
+    changed = [name for name, kind in kinds.items() if kind[0].__name__ == kind[1].__name__]
+    assert changed == ["stem", "blocks.0", "blocks.1"]
+    with pytest.raises(ghostgpu.Refused, match="checkpointed already"):
+        ghostgpu.fit(model, None, checkpoint="auto")
+
+
 def test_checkpointed_batch_norm_moves_its_statistics_once() -> None:
     def step(fits: bool) -> list[torch.Tensor]:
         torch.manual_seed(0)
@@ -137,7 +148,8 @@ def test_a_second_backward_pass_before_the_step_is_refused() -> None:
         ({"chunks": 0}, ValueError, "chunks must be at least 1"),
         ({"chunks": 2, "survive_oom": True}, ghostgpu.Refused, "chunking"),
         ({"offload_optimizer": True}, ghostgpu.Refused, "no optimizer"),
-        ({"checkpoint": "Nothing"}, ghostgpu.Refused, "no blocks"),
+        ({"checkpoint": "auto"}, ghostgpu.Refused, "no blocks"),
+        ({"checkpoint": "Linear,Nothing"}, ghostgpu.Refused, "no module called Nothing"),
     ],
 )
 def test_what_cannot_be_is_refused(options: dict[str, Any], error: Any, reason: str) -> None:

@@ -250,6 +250,45 @@ def complex_numbers() -> list[torch.Tensor]:
     return trained(model, lambda at: model(numbers(at, SAMPLES, 6)).abs().square().mean())
 
 
+class AgainstQueue(nn.Module):
+    """Compares samples with earlier ones, which the script puts into the queue."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = mlp()
+        self.register_buffer("queue", torch.ones(4, 8))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        out = self.body(x)
+        return out @ self.queue.clone(), out
+
+    def enqueue(self, out: torch.Tensor) -> None:
+        self.queue[:, : len(out)] = out.detach().T
+
+
+def queue_filled_before_backward() -> list[torch.Tensor]:
+    model = AgainstQueue()
+
+    def loss(at: int) -> torch.Tensor:
+        similar, out = model(numbers(at, SAMPLES, 6))
+        model.enqueue(out)
+        return similar.square().mean()
+
+    return trained(model, loss)
+
+
+def queue_filled_after_backward() -> list[torch.Tensor]:
+    model = AgainstQueue()
+    found: list[torch.Tensor] = []
+    for at in range(3):
+        similar, out = model(numbers(at, SAMPLES, 6))
+        model.zero_grad()
+        similar.square().mean().backward()
+        model.enqueue(out)
+        found += ends(model)
+    return found
+
+
 def complex_numbers_of_all_samples() -> list[torch.Tensor]:
     model = Waves(mixes=True)
     return trained(model, lambda at: model(numbers(at, SAMPLES, 6)).abs().square().mean())
@@ -331,6 +370,7 @@ EXACT: list[Loop] = [
     two_samples,
     complex_numbers,
     inputs_reused_by_the_script,
+    queue_filled_after_backward,
     sparse_gradients,
     gradients_of_some,
 ]
@@ -343,6 +383,7 @@ REFUSED: dict[Loop, str] = {
     time_first: "depend on the other samples",
     complex_numbers_of_all_samples: "depend on the other samples",
     inputs_written_over: "writes over argument 1",
+    queue_filled_before_backward: "its buffer queue is written to between the forward pass and",
     other_parameters: "other parameters",
     backward_hook: "backward hook",
     hook_before_forward: "forward hook",

@@ -283,6 +283,7 @@ fn a_job_that_does_not_fit() {
         comfortable_device_bytes: Some(16_053_881_344),
         flushes: Some(9),
         steps: 6,
+        growth_bytes: 0,
         takes_smaller_workspaces: true,
         is_confirmed: true,
     });
@@ -586,6 +587,7 @@ fn without_evaluation() -> ProcessReport {
 fn leak() -> StepGrowth {
     StepGrowth {
         bytes_per_step: 30 << 20,
+        peak_bytes_per_step: 30 << 20,
         line: Some(KeepingLine {
             place: "train.py:20 in main".to_owned(),
             kept_in: "losses".to_owned(),

@@ -70,7 +70,7 @@ pub fn answer(question: &DoesItFit) -> anyhow::Result<u8> {
     }
     output.finish(|| json_answer(&answer, &memory, scaling.as_ref()))?;
     write_recording(&memory, page, file)?;
-    note_files(question, &run);
+    note_files(question);
     ended(question, &run, &answer)
 }
 
@@ -143,8 +143,8 @@ fn told(
     (answer, memory)
 }
 
-/// Says which files were written, and which of the script's were removed.
-fn note_files(question: &DoesItFit, run: &Run) {
+/// Says which files were written.
+fn note_files(question: &DoesItFit) {
     for (what, path) in [
         ("the page", question.page),
         ("the recording", question.recording),
@@ -152,13 +152,6 @@ fn note_files(question: &DoesItFit, run: &Run) {
         if let Some(path) = path.filter(|path| *path != Path::new("-")) {
             note(format_args!("wrote {what} to {}", path.display()));
         }
-    }
-    if let count @ 1.. = run.removed_files.len() {
-        note(format_args!(
-            "removed {count} file{} that the script wrote, since a rehearsal's \
-             checkpoints hold no trained weights (--keep-checkpoints keeps them)",
-            if count == 1 { "" } else { "s" }
-        ));
     }
 }
 

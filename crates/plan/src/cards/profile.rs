@@ -75,10 +75,12 @@ impl Foreseen {
     /// The job's need on this card. `confirmed` is its need on the card that was rehearsed, for the figures that a
     /// replay does not give.
     pub fn need(&self, confirmed: &Smallest) -> Smallest {
+        let growth = confirmed.growth_bytes;
+        let comfortable = self.comfortable_bytes().max(self.needed_bytes());
         Smallest {
-            device_bytes: self.needed_bytes(),
-            reserved_bytes: Some(self.proposal.smallest_bytes),
-            comfortable_device_bytes: Some(self.comfortable_bytes().max(self.needed_bytes())),
+            device_bytes: self.needed_bytes() + growth,
+            reserved_bytes: Some(self.proposal.smallest_bytes + growth),
+            comfortable_device_bytes: Some(comfortable + growth),
             takes_smaller_workspaces: self.proposal.takes_smaller_workspaces,
             is_confirmed: false,
             ..confirmed.clone()

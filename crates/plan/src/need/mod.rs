@@ -15,11 +15,15 @@ use ghostgpu_rehearse::{
 use ghostgpu_whatif::PeakRanges;
 
 use crate::StepGrowth;
-use crate::verdict::need_seen_in;
+use crate::placement::TightRun;
+use crate::verdict::{growth_to_come, need_seen_in};
 
 pub use proposal::Proposal;
 pub(crate) use proposal::memory_limit;
-use search::Search;
+use search::{GRANULE_BYTES, Search};
+
+/// Growth is extrapolated with a rate that may be too small by one part in this many.
+const RATE_PRECISION: u64 = 100;
 
 /// What is known about the memory that a job needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +49,33 @@ pub struct Smallest {
     pub takes_smaller_workspaces: bool,
     /// Optimizer steps of that run.
     pub steps: u64,
+    /// The part of this that steps which were left out of shortened epochs will add: it is extrapolated.
+    pub growth_bytes: u64,
     /// A rehearsal with exactly this memory completed.
     pub is_confirmed: bool,
+}
+
+impl Smallest {
+    /// The same for the whole training, if the rehearsed part of it grows and the number of further steps is known.
+    fn with_growth_to_come(self, run: &Run) -> Self {
+        let growth = StepGrowth::of(run);
+        let to_come = growth_to_come(growth.as_ref(), run);
+        if to_come == 0 {
+            return self;
+        }
+        // The rate is an average, which a short last batch makes too small.
+        let more = (to_come + to_come / RATE_PRECISION).next_multiple_of(GRANULE_BYTES);
+        let grown = |bytes: u64| bytes.saturating_add(more);
+        Self {
+            device_bytes: grown(self.device_bytes),
+            reserved_bytes: self.reserved_bytes.map(grown),
+            allocated_bytes: self.allocated_bytes.map(grown),
+            comfortable_device_bytes: self.comfortable_device_bytes.map(grown),
+            growth_bytes: more,
+            is_confirmed: false,
+            ..self
+        }
+    }
 }
 
 /// Why the need is unknown: how the rehearsal with unlimited memory ended instead of completing.
@@ -80,7 +109,9 @@ pub fn need(
         let found = smallest(runner, changes, run)?;
         let seen = need_seen_in(run);
         // A script that recovers from running out of memory completes with less than it asks for.
-        let asks_for_more = run.findings.used_cuda() && found.device_bytes > seen.device_bytes;
+        let asks_for_more = run.findings.used_cuda()
+            && found.device_bytes - found.growth_bytes > seen.device_bytes
+            && !depends_on_placement(run);
         return Ok(MeasuredNeed {
             need: Need::Found(if asks_for_more { seen } else { found }),
             memory: Memory::Unwanted,
@@ -128,6 +159,12 @@ pub(crate) fn with_unlimited_memory(
     Run::even_if_timed_out(runner.rehearse(&rehearsal))
 }
 
+/// Whether a run that completed would not have with PyTorch's segments elsewhere: on another machine, it needs more.
+fn depends_on_placement(run: &Run) -> bool {
+    let tight = run.capacity_bytes.and_then(|card| TightRun::of(run, card));
+    tight.is_some_and(|tight| !tight.ends_in_other_layouts())
+}
+
 /// The smallest memory with which the job completes, given a run that completed.
 fn smallest(runner: &mut dyn Rehearse, changes: &[Change], run: &Run) -> Result<Smallest, Stop> {
     if !run.findings.used_cuda() {
@@ -145,18 +182,23 @@ fn smallest(runner: &mut dyn Rehearse, changes: &[Change], run: &Run) -> Result<
     match Proposal::of(run) {
         // The training goes on and takes more memory with every step, so the need of the rehearsed steps is not worth
         // another rehearsal of the same length.
-        Some(proposal) if was_stopped(run) && StepGrowth::of(run).is_some() => {
+        Some(proposal) if goes_on(run) && StepGrowth::of(run).is_some() => {
             Ok(search.unconfirmed(&proposal))
         }
         Some(proposal) => search.confirm(&proposal),
         None => search.bisect(),
     }
+    .map(|found| found.with_growth_to_come(run))
 }
 
-/// Whether the rehearsal ended a script that would have gone on.
-fn was_stopped(run: &Run) -> bool {
+/// Whether the training has more steps than the rehearsal, which ended the script or shortened its epochs.
+fn goes_on(run: &Run) -> bool {
     let main = run.findings.main_process();
-    main.is_some_and(|process| process.stopped_by_step_limit)
+    main.is_some_and(|process| {
+        let coverage = process.coverage.as_ref();
+        process.stopped_by_step_limit
+            || coverage.is_some_and(|coverage| coverage.is_training_shortened)
+    })
 }
 
 fn unknown_because(run: &Run) -> Option<UnknownNeed> {

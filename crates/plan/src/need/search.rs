@@ -7,7 +7,7 @@ use super::proposal::Proposal;
 use super::{Smallest, flushes, steps};
 
 /// PyTorch gets its memory in multiples of this.
-const GRANULE_BYTES: u64 = 2 << 20;
+pub const GRANULE_BYTES: u64 = 2 << 20;
 
 /// How often a proposal that is too small is raised.
 const RAISES: u32 = 4;
@@ -221,6 +221,7 @@ impl<'a> Search<'a> {
             flushes: flushes(run),
             takes_smaller_workspaces: false,
             steps: steps(run),
+            growth_bytes: 0,
             is_confirmed: bounds.confirmed_by.is_some(),
         }
     }

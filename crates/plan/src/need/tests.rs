@@ -1,8 +1,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use ghostgpu_session::MemoryLimit;
 use ghostgpu_session::card_usage::ProcessUse;
+use ghostgpu_session::{AllocatorPeaks, Coverage, MemoryLimit, StepPeaks};
 
 use super::*;
 use crate::fake_runner::{FakeRunner, does_not_fit, fails, fits, interrupted, times_out};
@@ -80,6 +80,7 @@ fn a_proposal_that_is_enough_takes_one_rehearsal() {
             flushes: Some(0),
             takes_smaller_workspaces: true,
             steps: 3,
+            growth_bytes: 0,
             is_confirmed: true,
         }
     );
@@ -295,5 +296,48 @@ fn on_card(process: u32, device: usize, peak_bytes: u64) -> ProcessUse {
         peak_bytes,
         used_bytes: 0,
         at_card_peak_bytes: peak_bytes,
+    }
+}
+
+#[test]
+fn what_grows_in_epochs_that_were_shortened_is_part_of_the_need() {
+    let need_with = |left_out_steps: Option<u64>| {
+        let grows = move |memory: Option<u64>| {
+            let mut run = ends_with(1000 * MIB, 1000 * MIB)?;
+            run.findings.cards[0].peak_bytes = memory.unwrap_or(1100 * MIB);
+            let process = &mut run.findings.processes[0];
+            process.step_peaks = (1..=20).map(|step| peak_of_step(step * 3 * MIB)).collect();
+            process.coverage = Some(Coverage {
+                is_training_shortened: true,
+                left_out_steps,
+                ..Coverage::default()
+            });
+            Ok(run)
+        };
+        let mut runner = FakeRunner::new(move |rehearsal| grows(memory_of(rehearsal)));
+        let run = runner.rehearse(&Rehearsal::as_it_is()).expect("a run");
+        match need(&mut runner, &[], &run).expect("no stop").need {
+            Need::Found(smallest) => smallest,
+            Need::Unknown(because) => panic!("{because:?}"),
+        }
+    };
+    // For ever: the need is that of the rehearsed part.
+    let so_far = need_with(None);
+    assert_eq!(so_far.growth_bytes, 0);
+    let whole = need_with(Some(101));
+    // 303 MiB and a hundredth, in whole segments.
+    assert_eq!(whole.growth_bytes, 308 * MIB);
+    assert_eq!(whole.device_bytes, so_far.device_bytes + 308 * MIB);
+    assert!(!whole.is_confirmed);
+}
+
+/// A step whose peak on the only card is this.
+fn peak_of_step(bytes: u64) -> StepPeaks {
+    StepPeaks {
+        step: 0,
+        devices: vec![AllocatorPeaks {
+            peak_allocated_bytes: bytes,
+            ..AllocatorPeaks::default()
+        }],
     }
 }

@@ -68,7 +68,11 @@ pub fn judge(
     let headroom_bytes = need
         .filter(|_| has_ended)
         .and_then(|need| card.capacity_bytes().checked_sub(need.device_bytes))
-        .map(|left| left.saturating_sub(growth_to_come(growth, run)));
+        .zip(need)
+        .map(|(left, need)| {
+            let to_come = growth_to_come(growth, run);
+            left.saturating_sub(to_come.saturating_sub(need.growth_bytes))
+        });
     let flushes_per_step = flushes_per_step(&run.findings.processes);
     let (verdict, reason) = verdict(run, need, growth, card, headroom_bytes, flushes_per_step);
     let is_headroom_known = matches!(
@@ -97,6 +101,7 @@ pub fn need_seen_in(run: &Run) -> Smallest {
         steps: steps(&findings.processes),
         // Any smaller workspaces are part of how this run went; they are not a consequence of having less memory.
         takes_smaller_workspaces: false,
+        growth_bytes: 0,
         is_confirmed: true,
     }
 }
@@ -141,7 +146,7 @@ fn verdict(
     if let Some((growth, steps)) = growth.and_then(|growth| {
         let taken = need.map_or_else(
             || run.findings.peak_device_bytes(),
-            |need| need.device_bytes,
+            |need| need.device_bytes - need.growth_bytes,
         );
         let left = card.capacity_bytes().saturating_sub(taken);
         Some((growth, full_after(growth, left, run)?))
@@ -201,7 +206,7 @@ fn full_after(growth: &StepGrowth, left_bytes: u64, run: &Run) -> Option<u64> {
     if growth.bytes_per_step < LEAST_GROWTH_BYTES {
         return None;
     }
-    let steps = left_bytes / growth.bytes_per_step;
+    let steps = left_bytes / growth.peak_bytes_per_step.max(growth.bytes_per_step);
     (steps < steps_to_come(run)).then_some(steps)
 }
 
@@ -214,11 +219,11 @@ fn growth_cut_short(run: &Run, growth: Option<&StepGrowth>) -> Option<String> {
     coverages.find_map(|process| process.coverage.as_ref()?.growth_cut_short.clone())
 }
 
-/// What the steps that were not rehearsed will add, if their number is known.
-fn growth_to_come(growth: Option<&StepGrowth>, run: &Run) -> u64 {
+/// What the steps that were not rehearsed will add to the peak, if their number is known.
+pub(crate) fn growth_to_come(growth: Option<&StepGrowth>, run: &Run) -> u64 {
     match (growth, steps_to_come(run)) {
         (None, _) | (_, LONG_TRAINING) => 0,
-        (Some(growth), steps) => growth.bytes_per_step.saturating_mul(steps),
+        (Some(growth), steps) => growth.peak_bytes_per_step.saturating_mul(steps),
     }
 }
 

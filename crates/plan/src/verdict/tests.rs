@@ -33,6 +33,7 @@ struct Seen {
     do_batches_vary: bool,
     left_out_steps: Option<u64>,
     growth_bytes: u64,
+    is_copied: bool,
     reserve_bytes: u64,
     margin: Option<Margin>,
     uncertain_bytes: Option<u64>,
@@ -57,6 +58,7 @@ impl Default for Seen {
             do_batches_vary: false,
             left_out_steps: None,
             growth_bytes: 0,
+            is_copied: false,
             reserve_bytes: 0,
             margin: None,
             uncertain_bytes: None,
@@ -153,6 +155,7 @@ impl Seen {
         let need = need_seen_in(&run);
         let growth = StepGrowth {
             bytes_per_step: self.growth_bytes,
+            peak_bytes_per_step: self.growth_bytes * if self.is_copied { 2 } else { 1 },
             line: Some(KeepingLine {
                 place: "train.py:20 in main".to_owned(),
                 kept_in: "losses".to_owned(),
@@ -339,6 +342,28 @@ fn every_degree_has_its_reason() {
             },
             Verdict::Fits,
             "3.07 GiB (31 %) to spare",
+        ),
+        // One tensor that each step copies into a longer one: while it does, both exist.
+        (
+            Seen {
+                growth_bytes: 30 * MIB,
+                is_copied: true,
+                is_stopped: false,
+                is_shortened: true,
+                left_out_steps: Some(100),
+                ..Seen::default()
+            },
+            Verdict::Fits,
+            "144.00 MiB (1 %) to spare",
+        ),
+        (
+            Seen {
+                growth_bytes: 30 * MIB,
+                is_copied: true,
+                ..Seen::default()
+            },
+            Verdict::WillRunOut,
+            "the card is full after about 102 more steps: each keeps 30.00 MiB more from train.py:20 in main, kept in losses",
         ),
         (
             Seen {
@@ -642,6 +667,7 @@ fn a_job_whose_growth_was_not_rehearsed_to_its_end_is_not_said_to_fit() {
     // Growth that comes from a line in every step is extrapolated instead.
     let growth = StepGrowth {
         bytes_per_step: 8192,
+        peak_bytes_per_step: 8192,
         line: None,
     };
     let extrapolated = judge(&run, Some(&need_seen_in(&run)), Some(&growth), &card);

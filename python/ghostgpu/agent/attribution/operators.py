@@ -30,6 +30,7 @@ class Operators:
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._is_on = False
+        self._stops_next = False
         self._thread = _Thread()
         self._enable: Callable[..., Any] = lambda: None
 
@@ -53,6 +54,8 @@ class Operators:
 
     def begin_call(self) -> None:
         """A thread is about to run a model."""
+        if self._thread.is_announcing:
+            self.stop_if_due()
         if self._thread.is_announcing or not self._is_on:
             return
         try:
@@ -67,10 +70,23 @@ class Operators:
         if disable is not None:
             disable()
 
+    def stop_before_next_call(self) -> None:
+        """Stop announcing once no range is open.
+
+        PyTorch prints an error for a range that outlives its profiler.
+        """
+        self._stops_next = True
+
+    def stop_if_due(self) -> None:
+        """Stop announcing if that was asked for inside a range."""
+        if self._stops_next:
+            self.stop()
+
     def stop(self) -> None:
         """Stop announcing."""
         if self._is_on:
             self._is_on = False
+            self._stops_next = False
             # Fails in a process that is ended in the middle of a collective.
             with contextlib.suppress(RuntimeError):
                 self._disable()

@@ -77,8 +77,12 @@ class MemoryRecorder:
     def finish(self) -> None:
         """End the recording and write PyTorch's history."""
         if not self._log.is_on:
+            self._operators.stop_if_due()
             return
         self._operators.stop()
+        self._write()
+
+    def _write(self) -> None:
         self._history.write(self._path(shared_numbers.HISTORY_PREFIX, "pickle"))
         self._log.flush()
         self._log.stop()
@@ -162,7 +166,9 @@ class MemoryRecorder:
             RECORD.note(
                 f"whose memory it is was recorded for the first {RECORD.report.steps} steps"
             )
-            self.finish()
+            # This is inside the range of an optimizer step, which ends before its profiler may.
+            self._operators.stop_before_next_call()
+            self._write()
 
 
 def _is_checkpointing() -> bool:

@@ -30,6 +30,7 @@ from .passes import (
     ShortenedPass,
 )
 from .progress import Progress
+from .undisturbed_clock import UndisturbedClock
 
 
 def _extent(request: CoverageRequest) -> Extent:
@@ -46,8 +47,9 @@ class Coverage:
         self.in_lockstep: Callable[[], bool] = lambda: False
         """Whether there are other ranks, which must take the same batches as this one."""
         self._peaks = peaks
+        self.clock = UndisturbedClock()
         self.progress = Progress(
-            request.budget_seconds, time.monotonic, time.process_time, _extent(request)
+            request.budget_seconds, self.clock, time.process_time, _extent(request)
         )
         self.is_at_last_batch = False
         """Whether the latest batch that the script got is the last of its pass."""
@@ -324,6 +326,11 @@ class Coverage:
                 f"no more than the first {self.progress.later_trainings + 1:,}"
             )
         training = [place for place in self._places.values() if not place.is_evaluation]
+        if any(place.is_shortened for place in training):
+            RECORD.assume(
+                "Steps that were left out of shortened epochs do what the others do (--full leaves "
+                "none out)"
+            )
         RECORD.report.coverage = CoverageReport(
             covered=self._covered(),
             not_reached=self._not_reached(),

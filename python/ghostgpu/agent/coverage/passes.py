@@ -80,7 +80,7 @@ class ShortenedPass:
         self._sampler = _CountedSampler.put_into(batches, self.length)
         self._memory = CardMemory(self._torch)
         self._steps_before = coverage.progress.steps
-        self._began = time.monotonic()
+        self._began = coverage.clock()
         self._pace = _Pace()
         self._is_worth_its_time: dict[bool, bool] = {}
         """Whether the pass is not cut, decided for batches of one size and for varying ones."""
@@ -134,14 +134,14 @@ class ShortenedPass:
                 self._end(is_complete=False)
                 raise StopIteration
             is_scanning = False
-        began = time.monotonic()
+        began = self._coverage.clock()
         try:
             batch = next(self._batches)
         except StopIteration:
             self._end(is_complete=True)
             raise
         if is_scanning:
-            self.place.scan_seconds += time.monotonic() - began
+            self.place.scan_seconds += self._coverage.clock() - began
         index = self._drawn
         if self._jumped_at is not None and index >= self._jumped_at:
             index += self._jumped_over
@@ -251,7 +251,7 @@ class ShortenedPass:
         progress = self._coverage.progress
         if batches is None or progress.is_out_of_time:
             return not progress.is_out_of_time
-        pace = (time.monotonic() - self._began) / max(self.handed_on, 1)
+        pace = (self._coverage.clock() - self._began) / max(self.handed_on, 1)
         return pace * batches < progress.budget_seconds - progress.seconds
 
     def _hand_on(self, batch: Any, index: int, shape: Shape) -> Any:

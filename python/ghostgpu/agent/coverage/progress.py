@@ -41,6 +41,7 @@ class Progress:
         self._was_surprised = False
         """Whether something new came after it had seemed settled."""
         self._clock = clock
+        """Tells how much of the budget is spent."""
         self._processor_clock = processor_clock
         self._processor_began_at = 0.0
         self._began_at: float | None = None

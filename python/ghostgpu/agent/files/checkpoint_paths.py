@@ -5,8 +5,9 @@ A rehearsal's checkpoint holds zeros, so it must neither replace a real one nor 
 * a file that already exists is left alone. The new one goes to the run folder, where the script
   can read it back under the name it knows;
 * a file that does not exist is written where the script wants it, after its name has been added to
-  `written-files.jsonl` in the run folder. It is deleted when the process ends, or by the command
-  line if the process was killed. So is the folder it is in, if the rehearsal created it: trainers
+  `written-files.jsonl` in the run folder. The command line deletes it when the whole job has
+  ended: another rank, or the next line of a shell script, may want to read it. A fork deletes what
+  it wrote itself. So is the folder deleted that it is in, if the rehearsal created it: trainers
   take a `checkpoint-500` without weights for a checkpoint.
 
 Two rehearsals in one folder do not disturb each other: a name belongs to the one that creates the
@@ -28,7 +29,13 @@ from typing import Union
 
 from ..report import RECORD
 from ..shared_numbers import WRITTEN_FILES
-from .other_rehearsals import OtherRehearsals, append_line, is_in
+from .other_rehearsals import (
+    OtherRehearsals,
+    append_line,
+    is_in,
+    is_of_whole_rehearsal,
+    lines_of,
+)
 from .value_files import is_weights
 
 AnyPath = Union[str, "os.PathLike[str]"]
@@ -104,7 +111,8 @@ class CheckpointPaths:
         if os.path.exists(wanted) and not os.path.isfile(wanted):
             return wanted
         # `lexists`: writing to a dangling link would create a file in another place.
-        if os.path.lexists(wanted) or (is_claimed and not _make_file(wanted)):
+        is_taken = os.path.lexists(wanted) or (is_claimed and not _make_file(wanted))
+        if is_taken and not self._was_left_to_us(wanted):
             return self._redirect(wanted)
         self._list(wanted, is_folder=False)
         return wanted
@@ -115,7 +123,10 @@ class CheckpointPaths:
         if wanted in self._redirects or wanted in self._made:
             return self._redirects.get(wanted, wanted)
         # Its files belong to the user, or the script keeps something there.
-        if os.path.isdir(wanted) and (os.listdir(wanted) or self._others.have_written_in(wanted)):
+        is_taken = os.path.isdir(wanted) and (
+            os.listdir(wanted) or self._others.have_written_in(wanted)
+        )
+        if is_taken and not self._was_left_to_us(wanted):
             return self._redirect(wanted)
         with contextlib.suppress(OSError):  # it exists, or the script's own attempt will fail
             _mkdir(wanted)
@@ -215,6 +226,21 @@ class CheckpointPaths:
         place = self._redirects.get(absolute(path))
         return place is not None and not self.is_private(place)
 
+    def _was_left_to_us(self, wanted: str) -> bool:
+        """Whether an ended process of this rehearsal made it, and not the user or another rank."""
+        is_left = False
+        for line in lines_of(os.path.join(self._run_dir, WRITTEN_FILES)):
+            if line["path"] == wanted and "pid" in line:
+                is_left = not os.path.exists(f"/proc/{line['pid']}")
+            elif line.get("is_deleted") and is_in(wanted, line["path"]):
+                is_left = False
+        return is_left
+
+    def clean_up(self) -> None:
+        """At the end of this process: delete what it wrote, unless the command line does."""
+        if not is_of_whole_rehearsal(self._run_dir):
+            self.delete_made()
+
     def delete_made(self) -> None:
         """Delete the files that this process made."""
         for path in reversed(list(self._made)):
@@ -268,9 +294,14 @@ class CheckpointPaths:
 
     def _list_folder_of(self, wanted: str) -> None:
         folder = os.path.dirname(wanted)
-        # Only the folder itself, not the ones above it: they may hold the script's log.
-        if folder in self._new_folders and folder not in self._made:
-            self._list(folder, is_folder=True)
+        if folder not in self._new_folders or folder in self._made:
+            return
+        self._list(folder, is_folder=True)
+        # Those above it may hold the script's log: they are removed only if nothing is left there.
+        above = os.path.dirname(folder)
+        while above in self._new_folders:
+            self._write_down({"path": above, "is_folder": False})
+            above = os.path.dirname(above)
 
     def _write_down(self, fields: dict[str, object]) -> None:
         append_line(os.path.join(self._run_dir, WRITTEN_FILES), fields)

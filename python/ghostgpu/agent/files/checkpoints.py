@@ -60,8 +60,8 @@ class CheckpointGuard:
             self._guard_folder(anything.FileSystemReader, reading)
 
     def clean_up(self) -> None:
-        """Delete what this process wrote."""
-        self.paths.delete_made()
+        """Delete what this process wrote, unless others may want it."""
+        self.paths.clean_up()
 
     def _sparse(self, save: Callable[..., Any]) -> Callable[..., Any]:
         """`torch.save`, writing sparse files in which zeros take no disk space."""

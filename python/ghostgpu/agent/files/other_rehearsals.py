@@ -49,7 +49,7 @@ class OtherRehearsals:
             if name.startswith(RUN_FOLDER_PREFIX) and folder != self._own:
                 written = os.path.join(folder, WRITTEN_FILES)
                 if _is_own_file(written):
-                    yield from _lines_of(written)
+                    yield from lines_of(written)
 
 
 def is_in(path: str, folder: str) -> bool:
@@ -75,7 +75,13 @@ def _folder_of_rehearsal(run_dir: str) -> str | None:
     return None
 
 
-def _lines_of(written: str) -> Iterator[dict[str, Any]]:
+def is_of_whole_rehearsal(run_dir: str) -> bool:
+    """Whether the command line reads the list in this folder; a fork has a folder inside."""
+    return _folder_of_rehearsal(run_dir) == run_dir
+
+
+def lines_of(written: str) -> Iterator[dict[str, Any]]:
+    """The lines of a list of written files; none if it is not there."""
     try:
         with open(written, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.readlines()

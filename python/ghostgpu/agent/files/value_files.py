@@ -35,8 +35,11 @@ def may_hold_values(path: str) -> bool:
 
 
 def is_curve(path: str) -> bool:
-    """Whether TensorBoard would show a file of this name as a run's losses."""
-    return "tfevents" in _parts(path)
+    """Whether TensorBoard would show a file of this name as a run's losses, or Lightning has
+    written it as such: `version_0/metrics.csv`."""
+    folder, name = os.path.split(path)
+    is_of_version = os.path.basename(folder).startswith("version_")
+    return "tfevents" in _parts(path) or (name == "metrics.csv" and is_of_version)
 
 
 def describes_weights(path: str) -> bool:

@@ -10,6 +10,9 @@ nobody started, and are told who is missing:
   to nobody, and what goes through it on the host passes through files (see `collectives`).
 * Barriers that count keys in the store.
 
+So would a sharded checkpoint (`torch.distributed.checkpoint`): it has the shards of those who are
+run, each written by whoever has it.
+
 What an absent rank would have put into a collective is taken to be what the one before it puts in
 that is run: all ranks come to the same, and the library does as we do.
 
@@ -20,9 +23,11 @@ cannot, and is told not to wait for them.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, Callable
 
 from .. import preload
@@ -110,6 +115,36 @@ class AbsentRanks:
                 backend.__init__ = make(backend.__init__)
         module._new_process_group_helper = self._made_with_members(module._new_process_group_helper)
         preload.set_members_callback(quietly(self._who_is_run))
+
+    def after_import(self, module: ModuleType) -> None:
+        """Have a sharded checkpoint consist of what those who are run write."""
+        is_planner = module.__name__ == "torch.distributed.checkpoint.default_planner"
+        if not is_planner or self._run is None or self._others_are_elsewhere:
+            return
+        planner: Any = module
+        # It would miss the shards of all the others.
+        planner._validate_global_plan = lambda *arguments: True
+        saver = planner.DefaultSavePlanner
+        saver.create_global_plan = self._without_absent(saver.create_global_plan)
+
+    def _without_absent(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        drop = quietly(self._drop_absent)
+
+        @functools.wraps(original)
+        def create_global_plan(planner: Any, all_plans: list[Any]) -> Any:
+            return original(planner, drop(all_plans) or all_plans)
+
+        return create_global_plan
+
+    def _drop_absent(self, plans: list[Any]) -> list[Any]:
+        """What an absent rank would write is what another one does, and would be left to it."""
+        are_run = self._mask(range(len(plans))) or []
+        if len(plans) != self._torch.distributed.get_world_size():
+            return plans
+        return [
+            plan if is_run else dataclasses.replace(plan, items=[])
+            for plan, is_run in zip(plans, are_run)
+        ]
 
     def _made_with_members(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)

@@ -12,8 +12,9 @@ Numbers: the same up to rounding. Dropout draws its masks chunk by chunk, so the
 than those of the whole batch, from the same generator.
 Conflicts: surviving-oom chooses the number of chunks itself.
 Refused: batch norm in training mode, whose statistics are those of the whole batch; results that
-are not one row (or several) for each sample; models that leave tensors for the loss in attributes
-or in hooks of the script; gradients of gradients; FSDP, which gathers parameters call by call.
+are not one row (or several) for each sample; buffers that the script writes to between forward and
+backward; models that leave tensors for the loss in attributes or in hooks of the script; gradients
+of gradients; FSDP, which gathers parameters call by call.
 """
 
 from __future__ import annotations

@@ -25,7 +25,14 @@ from .findings import Findings, Model
 from .nested import Nested, flatten
 from .outputs import Outputs
 from .parameters import taken_gradients, versions
-from .surroundings import AutocastState, Buffers, ModuleModes, RandomState, buffers_set
+from .surroundings import (
+    AutocastState,
+    Buffers,
+    BuffersRead,
+    ModuleModes,
+    RandomState,
+    buffers_set,
+)
 
 _LOSS_COPIES = 4
 """How many times as large as the results a loss may be: they, two results of its own, a gradient.
@@ -46,7 +53,9 @@ class Call:
         findings: Findings,
         chunks: int,
         parameters: list[nn.Parameter],
+        has_buffers_broadcast: bool = False,
     ) -> None:
+        """`has_buffers_broadcast`: DDP writes to buffers in every call, mostly what they hold."""
         self.model = model
         self.batch = batch
         self.chunks = chunks
@@ -60,6 +69,8 @@ class Call:
         self._modes: Optional[ModuleModes] = None
         self._versions: list[int] = []
         self._buffers: dict[str, torch.Tensor] = {}
+        self._has_buffers_broadcast = has_buffers_broadcast
+        self._buffers_read: Optional[BuffersRead] = None
         self._attributes_before: Optional[PlainAttributes] = None
         self._random: list[RandomState] = []
         self._draws = False
@@ -152,6 +163,8 @@ class Call:
         self._versions = before
         self._draws = not self._random[0].equals(RandomState.now(model.cards))
         self._buffers = buffers.before_moving()
+        if is_training and not self._has_buffers_broadcast:
+            self._buffers_read = BuffersRead(model.module, self._buffers)
         self._attributes_before = attributes
         model.moving = (model.moving or set()) | set(self._buffers)
         self._outputs = outputs
@@ -298,6 +311,7 @@ class Call:
                 return {}, scaled(at_once, gradient)
             self.model.at_once.give_up()
             del at_once
+        self._require_repeatable()
         now = RandomState.now(self.model.cards)
         offloads = False
         self._tries_again = True
@@ -326,6 +340,19 @@ class Call:
         finally:
             self._graph = None
             now.restore()
+
+    def _require_repeatable(self) -> None:
+        """Repeated chunks must find the buffers that the loss was computed with."""
+        is_all_there = self._graph is not None and len(self._bounds) == 1
+        if is_all_there or self._buffers_read is None:
+            return
+        written = self._buffers_read.written()
+        if written is not None:
+            raise Refused(
+                f"{self.name} cannot be run in chunks: its buffer {written} is written to between "
+                "the forward pass and backward, which computes chunks again.",
+                "write to it after backward(); or leave chunking out for this model",
+            )
 
     def _gradients(
         self, leaves: list[Any], outer: dict[int, torch.Tensor], offloads: bool

@@ -191,7 +191,8 @@ class Chunker:
         require_independent_samples(module)
         findings, batch = self._findings(model, make, nested, batch, max(2, chunks), is_training)
         chunks = min(chunks, batch.samples)
-        call = Call(model, make, nested, batch, findings, chunks, parameters)
+        is_synchronised = group is not None
+        call = Call(model, make, nested, batch, findings, chunks, parameters, is_synchronised)
         return model, (call, list(nested.leaves))
 
     def _model(self, module: nn.Module, parameters: list[nn.Parameter], nested: Nested) -> Model:

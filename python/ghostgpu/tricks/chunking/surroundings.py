@@ -219,6 +219,31 @@ class Buffers:
         return {path: self._copies.get(path, self._before[path]) for path in self._moved or ()}
 
 
+class BuffersRead:
+    """The buffers that a forward pass has read and left alone.
+
+    Where the script writes to one before backward (a queue of earlier samples, say), the pass
+    cannot be repeated: there is no copy, since buffers may be large and are hardly ever written to.
+    """
+
+    def __init__(self, model: nn.Module, moved: dict[str, torch.Tensor]) -> None:
+        """`moved`: those that the pass itself has changed, of which there are copies."""
+        self._seen = [
+            (module, name, where, buffer, _version(buffer))
+            for path, module in model.named_modules()
+            for name, buffer in module._buffers.items()
+            for where in [f"{path}.{name}" if path else name]
+            if buffer is not None and where not in moved
+        ]
+
+    def written(self) -> str | None:
+        """One that is no longer what was read."""
+        for module, name, where, buffer, version in self._seen:
+            if module._buffers.get(name) is not buffer or _version(buffer) != version:
+                return where
+        return None
+
+
 @contextlib.contextmanager
 def buffers_set(model: nn.Module, values: dict[str, torch.Tensor]) -> Iterator[None]:
     """Run with these buffers, and leave those that are there now untouched."""
