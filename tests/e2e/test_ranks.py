@@ -387,7 +387,9 @@ def test_the_files_of_several_machines_give_one_answer(
     rehearse_reference: Rehearse, tmp_path: Path
 ) -> None:
     """Each machine rehearses its own ranks, alone and without a network to the other."""
-    shutil.copy(TRAIN, tmp_path / "strategies.py")
+    # What it imports lies beside it; its own name is that of every script here.
+    shutil.copytree(TRAIN.parent, tmp_path, dirs_exist_ok=True)
+    (tmp_path / TRAIN.name).rename(tmp_path / "strategies.py")
     launcher = ("torchrun", "--nnodes", "2", "--nproc-per-node", "2", "strategies.py", "fsdp2")
     topology = ("--count", "2", "--nodes", "2", "--steps", "0")
     whole = rehearse_reference("", *topology, command=launcher).expect(0)

@@ -10,9 +10,9 @@
 //! rules of that day missed: 17 of 75 mistakes of the first round, 20 of 50 of the second, 8 of 49 of the
 //! third, 4 of 25 of the fourth, 12 of 68 of the fifth, 18 of 64 of the sixth, 5 of 47 of the seventh, 4 of
 //! 29 of the eighth, 3 of 20 of the ninth, 26 of 113 of the tenth, 16 of 77 of the eleventh, 8 of 36 of
-//! the twelfth, 7 of 28 of the thirteenth and 11 of 47 of the fourteenth. In the last five, no correct script had a
-//! finding at first. `mutated_mistakes.py` has the shapes in which mistakes that were put into public scripts were
-//! missed.
+//! the twelfth, 7 of 28 of the thirteenth, 10 of 48 of the fourteenth and 3 of 22 of the fifteenth. In the last six,
+//! no correct script had a finding at first. `mutated_mistakes.py` has the shapes in which mistakes that were put
+//! into public scripts were missed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

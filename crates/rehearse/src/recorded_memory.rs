@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ghostgpu_attribution::assemble;
-use ghostgpu_recording::Recording;
+use ghostgpu_recording::{CardMemory, Recording};
 use ghostgpu_session::ProcessReport;
 use ghostgpu_session::memory_log::{HISTORY_PREFIX, MEMORY_LOG_PREFIX};
 use ghostgpu_snapshot::Snapshot;
@@ -81,7 +81,14 @@ fn rank_of(process: &ProcessReport) -> Option<u32> {
         .filter(|_| process.world_size.is_some_and(|size| size > 1))
 }
 
+/// PyTorch's history lists all cards that the process sees; those of other ranks have nothing of this one.
 fn name_rank(recording: &mut Recording, rank: u32) {
+    let is_used = |card: &CardMemory| {
+        !card.events.is_empty() || !card.allocations.is_empty() || card.outside_bytes > 0
+    };
+    if recording.cards.iter().any(is_used) {
+        recording.cards.retain(is_used);
+    }
     for card in &mut recording.cards {
         card.rank = Some(rank);
     }
@@ -165,4 +172,31 @@ fn reserved_bytes(process: &ProcessReport) -> u64 {
         .iter()
         .map(|peaks| peaks.peak_reserved_bytes)
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_has_only_the_cards_that_it_used() {
+        let card = |index: u32, outside_bytes: u64| CardMemory {
+            index,
+            outside_bytes,
+            ..CardMemory::default()
+        };
+        let named = |cards: Vec<CardMemory>| {
+            let mut recording = Recording {
+                cards,
+                ..Recording::default()
+            };
+            name_rank(&mut recording, 3);
+            let cards = recording.cards.iter();
+            cards
+                .map(|card| (card.index, card.rank))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(named(vec![card(0, 0), card(1, 5)]), [(1, Some(3))]);
+        assert_eq!(named(vec![card(0, 0)]), [(0, Some(3))]);
+    }
 }

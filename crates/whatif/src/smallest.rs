@@ -51,16 +51,23 @@ impl History {
         })
     }
 
+    /// Whether the program requests other workspaces with this much memory, all of them of known sizes.
+    fn spares_what_is_known(&self, bytes: u64) -> bool {
+        let tight = self.with_memory(bytes);
+        tight.largest_replaced_bytes > 0 && tight.largest_unknown_replaced_bytes == 0
+    }
+
     /// The least memory from which on the program ends, a multiple of 2 MiB, wherever the driver puts its
-    /// segments; none if it does not even end with unlimited memory. Less than what it allocates is not looked
-    /// for: a program that spares so much is another one.
+    /// segments; none if it does not even end with unlimited memory. Less than what it allocates is looked for only
+    /// if it ends with exactly that, by requesting other workspaces whose sizes are known.
     pub fn smallest_memory(&self) -> Option<u64> {
         let unlimited = self.ask(&self.question());
         if unlimited.failure.is_some() {
             return None;
         }
         let enough = unlimited.peak_reserved_bytes().div_ceil(GRANULE_BYTES);
-        let mut too_little = (unlimited.peak_allocated_bytes() / GRANULE_BYTES).checked_sub(1);
+        let allocated = unlimited.peak_allocated_bytes() / GRANULE_BYTES;
+        let mut too_little = allocated.checked_sub(1);
         let mut smallest = 0;
         for layout in HostLayout::ALL {
             let ends = |granules: u64| {
@@ -70,6 +77,9 @@ impl History {
             // Of the other layouts only matters whether they take more.
             if smallest == 0 || !ends(smallest) {
                 smallest = least(too_little, enough, ends);
+                if smallest == allocated && self.spares_what_is_known(smallest * GRANULE_BYTES) {
+                    smallest = least(None, smallest, ends);
+                }
                 too_little = smallest.checked_sub(1);
             }
         }

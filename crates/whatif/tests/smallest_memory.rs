@@ -46,7 +46,11 @@ fn the_program_ends_with_it_and_a_little_more_and_not_with_less() {
 
 /// A history whose requests that are freed at once are workspaces for which there is another size.
 fn with_choices(bytes: impl Fn(u64) -> Vec<u64>) -> (u64, History) {
-    let (snapshot, mut history) = open("unet+default");
+    with_choices_in("unet+default", bytes)
+}
+
+fn with_choices_in(name: &str, bytes: impl Fn(u64) -> Vec<u64>) -> (u64, History) {
+    let (snapshot, mut history) = open(name);
     let least = history.smallest_memory().expect("it ended");
     let events = &snapshot.traces[0].events;
     let is_freed_next = |event: usize| {
@@ -85,6 +89,16 @@ fn a_program_that_can_do_without_needs_less() {
     // With enough memory nothing is replaced.
     let ample = history.ask(&history.question());
     assert_eq!(ample.largest_replaced_bytes, 0);
+}
+
+#[test]
+fn a_program_that_can_do_without_may_need_less_than_it_allocates_where_there_is_room() {
+    let (least, history) = with_choices_in("emptied-cache+default", |bytes| vec![bytes, 0]);
+    let ample = history.ask(&history.question());
+    assert!(least >= ample.peak_allocated_bytes());
+    let without = history.smallest_memory().expect("it ended");
+    assert!(without < ample.peak_allocated_bytes());
+    assert!(history.with_memory(without - GRANULE).failure.is_some());
 }
 
 #[test]

@@ -60,6 +60,44 @@ impl<'a> Facts<'a> {
         })
     }
 
+    /// The condition of the phases that a call of a model runs in, one of which only evaluates: `phase == "train"` of
+    /// `if phase == "train": model.train() else: model.eval()`, or `training` of `model.train(training)`, where the
+    /// same condition decides about the backward pass.
+    pub fn phases_at(&self, call: &Call<'a>) -> Option<&'a Expr> {
+        let model = self.called_module(call.node)?;
+        let unit = self.structure.unit_of(call.place.block);
+        let root = self.structure.units[unit].block;
+        let tests_of = |other: &Call<'a>| self.structure.conditions(other.place.block, root);
+        let own = tests_of(call);
+        let is_same = |one: &Expr, other: &Expr| self.text(one) == self.text(other);
+        let decides = |test: &'a Expr| {
+            let is_of_backward = |other: &Call<'a>| {
+                self.is_backward(other.node)
+                    && other.place.order > call.place.order
+                    && tests_of(other)
+                        .into_iter()
+                        .any(|(each, holds)| holds && is_same(each, test))
+            };
+            !own.iter().any(|(each, _)| is_same(each, test))
+                && self.calls_in_unit(unit).any(is_of_backward)
+                && !self
+                    .calls_in_unit(unit)
+                    .any(|other| self.is_backward(other.node) && !is_of_backward(other))
+        };
+        let before = self
+            .calls_in_unit(unit)
+            .filter(|other| other.place.order < call.place.order && self.is_mode_of(other, model));
+        before
+            .filter_map(|other| match mode_set(other.node)? {
+                // The other branch trains.
+                false => tests_of(other)
+                    .into_iter()
+                    .find_map(|(test, holds)| (!holds).then_some(test)),
+                true => other.node.arguments.find_argument_value("mode", 0),
+            })
+            .find(|test| decides(test))
+    }
+
     /// The evaluation of a model that certainly holds at a call, also by what all callers did.
     fn evaluation_of(&self, model: &str, call: &Call<'a>, callers: usize) -> Option<Evaluation> {
         let unit = self.structure.unit_of(call.place.block);

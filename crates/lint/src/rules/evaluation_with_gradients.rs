@@ -17,7 +17,8 @@ pub static RULE: Rule = Rule {
     docs: "\
 ## What it does
 Finds a model that runs after `eval()` without `torch.no_grad()` or `torch.inference_mode()`, in code
-that computes no gradients.
+that computes no gradients, also through a function of the file; and a loop that trains or evaluates, by a
+condition, and records gradients in both.
 
 ## Why it costs memory
 `eval()` only changes how layers such as dropout behave. Autograd still saves the activations of
@@ -57,6 +58,7 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
     if !facts.readers_of_attribute("grad_fn").is_empty() || explains(facts) {
         return;
     }
+    check_phases(facts, report);
     let mut reported: Vec<(UnitId, usize)> = Vec::new();
     // Calls of models first: what is reported in a function is not reported again where it is called.
     let (direct, others): (Vec<_>, Vec<_>) = facts
@@ -111,6 +113,39 @@ fn check(facts: &Facts<'_>, report: &mut Report<'_>) {
                 .then(|| decorated(facts, unit, "torch.no_grad()"))
                 .flatten()
                 .map(|edits| Fix::unsafe_("Add `@torch.no_grad()`", edits)),
+        );
+    }
+}
+
+/// One loop for training and validation, in which gradients are always recorded.
+fn check_phases(facts: &Facts<'_>, report: &mut Report<'_>) {
+    let mut reported: Vec<UnitId> = Vec::new();
+    for call in &facts.structure.calls {
+        let unit = facts.structure.unit_of(call.place.block);
+        if reported.contains(&unit)
+            || !facts.gradients_at(call.node).is_yes()
+            || !facts.result(call.node).graph.is_yes()
+            || facts.hands_on_graph(unit, call)
+            || switches_off_elsewhere(facts, unit)
+            || is_on_host(facts, call)
+        {
+            continue;
+        }
+        // What does one step may be called without gradients, by a framework as well.
+        let goes_over_batches = facts
+            .structure
+            .loop_around(call.place.block)
+            .is_some_and(|rounds| facts.is_step_loop(rounds) || facts.goes_over_inputs(rounds));
+        let phases = facts.called_module(call.node).zip(facts.phases_at(call));
+        let Some((model, phase)) = phases.filter(|_| goes_over_batches) else {
+            continue;
+        };
+        reported.push(unit);
+        let phase = facts.text(phase);
+        report.add(
+            span(call.node),
+            format!("`{model}` is also evaluated here, where `{phase}` does not hold, but autograd records its graph"),
+            format!("run it under `torch.set_grad_enabled({phase})`"),
         );
     }
 }

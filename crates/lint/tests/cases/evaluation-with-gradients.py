@@ -872,3 +872,120 @@ model.eval()
 def predict():
     y = model(decode(request.data).to("cuda"))  # <- found
     return jsonify(label=int(y.argmax()))
+
+# case: phases of one loop, always with gradients
+import torch
+for epoch in range(10):
+    for phase in ["train", "val"]:
+        if phase == "train":
+            model.train()
+        else:
+            model.eval()
+        for x, y in loaders[phase]:
+            opt.zero_grad()
+            out = model(x.cuda())  # <- found
+            loss = criterion(out, y.cuda())
+            if phase == "train":
+                loss.backward()
+                opt.step()
+
+# case: phases of one loop that switch gradients
+import torch
+for epoch in range(10):
+    for phase in ["train", "val"]:
+        if phase == "train":
+            model.train()
+        else:
+            model.eval()
+        for x, y in loaders[phase]:
+            opt.zero_grad()
+            with torch.set_grad_enabled(phase == "train"):
+                out = model(x.cuda())
+                loss = criterion(out, y.cuda())
+                if phase == "train":
+                    loss.backward()
+                    opt.step()
+
+# case: a flag trains or evaluates, always with gradients
+import torch
+def run_epoch(model, loader, opt, train=True):
+    model.train(train)
+    total = 0.0
+    for x, y in loader:
+        out = model(x.cuda())  # <- found
+        loss = torch.nn.functional.cross_entropy(out, y.cuda())
+        if train:
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        total += loss.item()
+    return total
+
+# case: a flag that switches gradients for all
+import torch
+def run_epoch(model, loader, opt, train=True):
+    model.train(train)
+    torch.set_grad_enabled(train)
+    for x, y in loader:
+        loss = torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+        if train:
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+
+# case: a method with a flag, always with gradients
+import torch
+class R:
+    def run(self, loader, is_train):
+        if is_train:
+            self.model.train()
+        else:
+            self.model.eval()
+        for x, y in loader:
+            out = self.model(x.cuda())  # <- found
+            loss = self.criterion(out, y.cuda())
+            if is_train:
+                self.opt.zero_grad()
+                loss.backward()
+                self.opt.step()
+
+# case: the caller switches gradients off for the flag
+import torch
+def run_epoch(model, loader, opt, train):
+    model.train(train)
+    for x, y in loader:
+        loss = torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+        if train:
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+def main():
+    run_epoch(model, a, opt, True)
+    with torch.no_grad():
+        run_epoch(model, b, opt, False)
+
+# case: a flag for evaluation that switches gradients
+import torch
+def run_epoch(model, loader, opt, evaluate):
+    if not evaluate:
+        model.train()
+    else:
+        model.eval()
+    for x, y in loader:
+        with torch.set_grad_enabled(not evaluate):
+            loss = torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+        if not evaluate:
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+
+# case: one step of a framework, which switches gradients itself
+import torch
+
+class Configs:
+    def step(self, batch, index):
+        self.model.train(self.mode.is_train)
+        loss = self.loss(self.model(batch[0].cuda()), batch[1].cuda())
+        if self.mode.is_train:
+            loss.backward()
+            self.optimizer.step()
