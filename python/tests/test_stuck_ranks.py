@@ -186,10 +186,10 @@ def test_processes_find_each_other_in_the_folder_of_the_run(
         monkeypatch.setenv(name, value)
     rank_processes.note_started()
     other = (
-        "import os; from ghostgpu.agent import rank_processes as it; it.note_started();"
+        "import os; from ghostgpu.agent.ranks import rank_processes as it; it.note_started();"
         "print(os.getpid())"
     )
-    folder = str(Path(rank_processes.__file__).parents[2])
+    folder = str(Path(rank_processes.__file__).parents[3])
     environment = {**os.environ, "RANK": "1", "PYTHONPATH": folder}
     done = subprocess.run(
         [sys.executable, "-c", other], env=environment, capture_output=True, text=True, check=True

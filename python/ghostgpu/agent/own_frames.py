@@ -17,7 +17,8 @@ from typing import Any, Callable, Optional
 from .calls import put_around
 from .guard import quietly
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+AGENT_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+"""How the paths of the agent's files begin."""
 
 
 class OwnFrames:
@@ -99,9 +100,9 @@ def _skip_own(traceback: Optional[TracebackType]) -> Optional[TracebackType]:
 
 
 def _is_own_code(traceback: TracebackType) -> bool:
-    return traceback.tb_frame.f_code.co_filename.startswith(_HERE)
+    return traceback.tb_frame.f_code.co_filename.startswith(AGENT_FOLDER)
 
 
 def is_own(frame: Any) -> bool:
     """Whether a frame of a snapshot is in the agent's code."""
-    return isinstance(frame, dict) and str(frame.get("filename", "")).startswith(_HERE)
+    return isinstance(frame, dict) and str(frame.get("filename", "")).startswith(AGENT_FOLDER)

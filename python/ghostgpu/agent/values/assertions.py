@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import linecache
-import os
 import re
 import sys
 from types import FrameType
 
-_AGENT_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+from ..own_frames import AGENT_FOLDER
 
 _ASSERTION = re.compile(r"\s*assert\b\s*\(?\s*(?P<no>not\b)?")
 
@@ -16,7 +15,7 @@ _ASSERTION = re.compile(r"\s*assert\b\s*\(?\s*(?P<no>not\b)?")
 def asserted() -> bool | None:
     """The value with which the calling line's `assert` passes; None if it is no `assert`."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_AGENT_FOLDER):
+    while frame is not None and frame.f_code.co_filename.startswith(AGENT_FOLDER):
         frame = frame.f_back
     if frame is None:
         return None

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+from ..own_frames import AGENT_FOLDER
 from ..report import RECORD
 from ..stacks import is_user_code
 from ..steps import RehearsalComplete
@@ -43,8 +44,6 @@ _OTHERS = (0.0, 1.0, 1e9, -1.0)
 
 MOST_LIBRARY_FRAMES = 12
 """How far from a read a library's loop is looked for."""
-
-_AGENT_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class _Call:
@@ -143,7 +142,7 @@ def _frames_to_the_users() -> list[FrameType]:
         file = frame.f_code.co_filename
         if is_user_code(file):
             return [*frames[:MOST_LIBRARY_FRAMES], frame]
-        if not file.startswith(_AGENT_FOLDER):
+        if not file.startswith(AGENT_FOLDER):
             frames.append(frame)
         frame = frame.f_back
     return []
