@@ -98,3 +98,23 @@ def test_copies_do_not_outlive_the_command_line(line: Line, tmp_path: Path) -> N
     for pid in copies:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+DRAWING = """
+import os, random
+from ghostgpu.agent.forks.fork_server import fork
+random.seed(3)
+random.random()
+pid = fork()
+print(random.random(), flush=True)
+if pid != 0:
+    os.waitpid(pid, 0)
+"""
+
+
+def test_a_copy_draws_the_random_numbers_that_the_script_would_have_drawn() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    words = [sys.executable, "-c", DRAWING]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    of_copy, of_script = done.stdout.split()
+    assert of_copy == of_script

@@ -139,15 +139,21 @@ class ForkServer:
 def fork() -> int:
     """Fork a process that continues as the script itself."""
     global _forking
+    random: Any = sys.modules.get("random")
+    drawn = random.getstate() if random is not None else None
     # Otherwise every fork would write what is still in the buffers.
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
     _forking = True
     try:
-        return os.fork()
+        pid = os.fork()
     finally:
         _forking = False
+    if pid == 0 and random is not None:
+        # Python seeds `random` anew in every fork; the script may have seeded it itself.
+        random.setstate(drawn)
+    return pid
 
 
 def settle_in(torch: Any, run_dir: str, *, has_used_card: bool) -> None:
