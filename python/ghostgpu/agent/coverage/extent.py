@@ -56,7 +56,7 @@ THOROUGH = Extent(
     last_batches=2,
     whole_batches=12,
     varying_share=1 / 6,
-    alike_share=1 / 30,
+    alike_share=1 / 60,
     # The first pass begins with an empty card; a third would find the same as the second.
     passes=2,
     quiet_steps=3,
