@@ -54,7 +54,7 @@ THOROUGH = Extent(
     first_evaluations=3,
     # The last but one, so that the change from a full to a smaller batch is seen.
     last_batches=2,
-    whole_batches=12,
+    whole_batches=16,
     varying_share=1 / 6,
     alike_share=1 / 60,
     # The first pass begins with an empty card; a third would find the same as the second.
