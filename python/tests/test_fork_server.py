@@ -106,9 +106,9 @@ from ghostgpu.agent.forks.fork_server import fork
 random.seed(3)
 random.random()
 pid = fork()
-print(random.random(), flush=True)
 if pid != 0:
     os.waitpid(pid, 0)
+print(random.random())
 """
 
 
