@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import Any
 
@@ -158,6 +159,35 @@ for epoch in range(100_000):
             optimizer.zero_grad()
 """
 
+TRAINS_MORE_LAYERS_FROM_A_STEP_ON = """
+for parameter in model[0].parameters():
+    parameter.requires_grad_(False)
+data = TensorDataset(torch.randn(20_000, 1024))
+for epoch in range(2):
+    for index, (x,) in enumerate(DataLoader(data, 200)):
+        if epoch == 0 and index == 24:
+            for parameter in model.parameters():
+                parameter.requires_grad_(True)
+        think()
+        optimizer.zero_grad()
+        model(x.cuda()).square().mean().backward()
+        optimizer.step()
+"""
+
+KEEPS_RESULTS_FROM_A_STEP_ON = """
+kept, step = [], 0
+for epoch in range(2):
+    for (x,) in DataLoader(TensorDataset(torch.randn(20_000, 1024)), 200):
+        think()
+        out = model(x.cuda())
+        optimizer.zero_grad()
+        out.square().mean().backward()
+        optimizer.step()
+        step += 1
+        if step > BEGIN:
+            kept.append(out.detach())
+"""
+
 
 def parts(answer: Answered) -> dict[str, str]:
     return {each["part"]: each["detail"] for each in answer["covered"]}
@@ -183,6 +213,7 @@ def peaks(answer: Answered) -> tuple[Any, Any]:
             marks=pytest.mark.at_length,
         ),
         pytest.param(ACCUMULATION, 9, id="accumulation", marks=pytest.mark.at_length),
+        pytest.param(TRAINS_MORE_LAYERS_FROM_A_STEP_ON, 40, id="more-layers"),
     ],
 )
 def test_the_peaks_of_a_whole_training_come_out_with_few_of_its_steps(
@@ -217,6 +248,19 @@ def test_what_comes_after_many_steps_is_in_the_peaks(rehearse: Rehearse, loop: s
     covered = rehearse(many, *BUDGET, *options).expect(0)
     assert peaks(covered) == peaks(whole)
     assert "end-of-script" in parts(covered)
+
+
+def test_what_grows_from_a_later_step_on_is_seen(rehearse: Rehearse) -> None:
+    loop = SETUP + KEEPS_RESULTS_FROM_A_STEP_ON.replace("BEGIN", "20")
+    done = rehearse(loop, *BUDGET_OF_SLOW, "--no-retry", environment=SLOW).expect(0)
+    assert re.search(r"^grows +[0-9.]+ KiB per step from train.py:", done.stdout, re.MULTILINE)
+
+
+def test_a_step_that_is_too_far_away_is_named(rehearse: Rehearse) -> None:
+    loop = SETUP + KEEPS_RESULTS_FROM_A_STEP_ON.replace("BEGIN", "150")
+    done = rehearse(loop, *BUDGET_OF_SLOW, "--no-retry", environment=SLOW).expect(0)
+    (told,) = [each for each in done["assumptions"] if "step > 150" in each]
+    assert "`step > 150` (train.py:49)" in told
 
 
 def test_an_epoch_that_is_only_begun_still_makes_a_step(rehearse: Rehearse) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import weakref
 from types import FrameType
 from typing import Any
 
@@ -42,7 +43,9 @@ class MemoryRecorder:
         self._owners = Owners(torch, self._log, self._modules)
         self._history = History(torch, own_frames)
         self._operators = Operators(torch)
-        self._optimizers: dict[int, Any] = {}
+        self._optimizers: dict[int, weakref.ref[Any]] = {}
+        """Those that have stepped, in the order of their first steps. A script that makes a new one
+        for each fold or phase must not keep the state of the old ones because of us."""
 
     def install(self) -> None:
         """Install the hooks; recording begins when the script starts CUDA."""
@@ -71,7 +74,7 @@ class MemoryRecorder:
     def note_out_of_memory(self) -> None:
         """Memory has run out: this may be the last chance to look."""
         if self._log.is_on:
-            self._owners.note_everything(self._optimizers.values())
+            self._owners.note_everything(self._living_optimizers())
             self._log.flush()
 
     def finish(self) -> None:
@@ -148,8 +151,19 @@ class MemoryRecorder:
 
     def _before_step(self, optimizer: Any) -> None:
         if self._stages.enter(shared_numbers.OPTIMIZER_STEP):
-            self._optimizers[id(optimizer)] = optimizer
+            self._remember(optimizer)
             self._owners.note_gradients([optimizer])
+
+    def _remember(self, optimizer: Any) -> None:
+        known = self._optimizers.get(id(optimizer))
+        if known is None or known() is not optimizer:
+            # What had this number before is gone.
+            self._optimizers.pop(id(optimizer), None)
+            self._optimizers[id(optimizer)] = weakref.ref(optimizer)
+
+    def _living_optimizers(self) -> list[Any]:
+        found = (each() for each in self._optimizers.values())
+        return [optimizer for optimizer in found if optimizer is not None]
 
     def note_step(self, optimizer: Any) -> None:
         """An optimizer step has ended and been counted."""

@@ -326,6 +326,12 @@ class Coverage:
                 f"no more than the first {self.progress.later_trainings + 1:,}"
             )
         training = [place for place in self._places.values() if not place.is_evaluation]
+        missed = [name for place in training for name in place.conditions.missed()]
+        if missed:
+            RECORD.assume(
+                f"What depends on {_listed(missed)} needs no more: the rehearsed steps did not get "
+                "there (--full, or a longer --budget)"
+            )
         if any(place.is_shortened for place in training):
             RECORD.assume(
                 "Steps that were left out of shortened epochs do what the others do (--full leaves "
@@ -388,6 +394,12 @@ class Coverage:
         if self.progress.has_training_loader and self._steps_at_first_end is None:
             found.append(NotReached("last-batch", time_spent))
         return found
+
+
+def _listed(names: list[str]) -> str:
+    """The first of them; the rest as a number."""
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
 
 
 def _sizes(places: list[Place]) -> list[Covered]:

@@ -25,6 +25,9 @@ class Extent:
     alike_share: float
     """The same for a pass whose batches have one size. Repeated steps change little, but they may
     split more cached blocks, and an accumulation window may end elsewhere."""
+    conditions_share: float
+    """The same for the batches up to those with which a condition on counted steps changes
+    (`step_conditions.py`)."""
     passes: int
     """Passes over the training data after which nothing new is expected."""
     quiet_steps: int
@@ -57,6 +60,7 @@ THOROUGH = Extent(
     whole_batches=16,
     varying_share=1 / 6,
     alike_share=1 / 60,
+    conditions_share=1 / 3,
     # The first pass begins with an empty card; a third would find the same as the second.
     passes=2,
     quiet_steps=3,
@@ -74,6 +78,7 @@ BRIEF = Extent(
     whole_batches=4,
     varying_share=0.0,
     alike_share=0.0,
+    conditions_share=0.0,
     passes=1,
     quiet_steps=1,
     quiet_steps_without_passes=2,

@@ -3,8 +3,8 @@
 The script gets the first batches of a pass and the last ones. In between, a batch is handed on if
 its size is new or if memory grows from batch to batch; the others are drawn and dropped. If drawing
 takes too long, or all batches have one size, everything up to the last batches is skipped without
-being loaded. A pass that takes little time is not cut; if its batches differ in size,
-it may take longer.
+being loaded. A pass that takes little time is not cut; it may take longer if its batches differ in
+size, or if something is done only from a later step on.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import time
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from ..guard import quietly
 from .batch_shapes import Shape, elements, shape_of
 from .card_memory import CardMemory
 from .extent import Extent
+from .step_conditions import StepConditions
 
 if TYPE_CHECKING:
     from .coverage import Coverage
@@ -77,6 +79,7 @@ class ShortenedPass:
         self.place = place
         self.length = _length(loader)
         place.is_uniform = _is_uniform(self._torch, loader)
+        place.conditions.begin_pass()
         self._sampler = _CountedSampler.put_into(batches, self.length)
         self._memory = CardMemory(self._torch)
         self._steps_before = coverage.progress.steps
@@ -84,6 +87,9 @@ class ShortenedPass:
         self._pace = _Pace()
         self._is_worth_its_time: dict[bool, bool] = {}
         """Whether the pass is not cut, decided for batches of one size and for varying ones."""
+        self._whole_until: int | None = None
+        """How many batches are handed on because of what is done only at some step; None until
+        the pass could be cut."""
         self._full_shape: Shape | None = None
         """The size of the first batch that was not the last of the pass."""
         self._varies = False
@@ -108,6 +114,8 @@ class ShortenedPass:
         if self.length is None and not _is_in_for_loop(sys._getframe(1)):
             self.is_endless = True
         self._memory.look()
+        if self._coverage.shortens and not self.place.is_evaluation:
+            quietly(self.place.conditions.look)(sys._getframe(1))
         self._coverage.progress.begin()
         # After a failure with shortened passes, passes are whole, even if nothing new comes.
         may_end = self._coverage.shortens and not self._coverage.in_lockstep()
@@ -216,7 +224,7 @@ class ShortenedPass:
         if self._coverage.in_lockstep():
             return False
         left = None if self.length is None else self.length - self._drawn
-        if self._is_whole(left):
+        if self._is_whole(left) or self._awaits_condition(left):
             return True
         if not self._memory.grows_relevantly(left):
             if self._memory.is_level:
@@ -245,6 +253,30 @@ class ShortenedPass:
             pace = self._pace.mean if self._varies else self._pace.usual
             self._is_worth_its_time[self._varies] = pace * left < seconds
         return self._is_worth_its_time[self._varies]
+
+    def _awaits_condition(self, left: int | None) -> bool:
+        """Whether something is done only from a later step of this pass on, or only up to it.
+
+        Decided once per pass, like the time that it takes.
+        """
+        if self._coverage.progress.is_out_of_time:
+            return False
+        if self._whole_until is None:
+            self._whole_until = self.handed_on + self._batches_to_conditions(left)
+        return self.handed_on < self._whole_until
+
+    def _batches_to_conditions(self, left: int | None) -> int:
+        """How many more batches it takes until conditions have changed and steps were made with
+        what follows, as far as the budget allows."""
+        progress, extent = self._coverage.progress, self._extent
+        affordable = extent.conditions_share * progress.budget_seconds / max(self._pace.usual, 1e-9)
+        batches = 0
+        for ahead in self.place.conditions.ahead():
+            if ahead.batches > affordable or (left is not None and ahead.batches > left):
+                self.place.conditions.miss(ahead.condition)
+            else:
+                batches = ahead.batches + extent.first_steps * self._coverage.batches_per_step
+        return batches
 
     def _has_time_for(self, batches: int | None) -> bool:
         """Whether the budget allows this many more batches, at the pace so far."""
@@ -341,6 +373,7 @@ class Place:
         self.is_uniform = False
         """Whether samples are stacked, which fails unless all have the same size."""
         self.not_looked_at = 0
+        self.conditions = StepConditions()
 
     @property
     def is_shortened(self) -> bool:
