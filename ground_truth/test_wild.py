@@ -99,15 +99,23 @@ SMALL: dict[str, dict[str, Any]] = {
     "pictures": {"count": 2},
     "picture-folders": {"each": 2},
     "masks": {"count": 2},
+    "boxes": {"count": 2},
+    "mini-imagenet": {"classes": 2, "each": 2},
     "text": {"lines": 3},
     "name-list": {"lines": 5},
     "tokens": {"count": 50},
     "token-pairs": {"lines": 2},
     "numbers": {"shape": [2, 3]},
     "several-numbers": {"arrays": {"one": [2], "other": []}},
+    "numbers-by-name": {"names": ["one", "other"], "shape": [2]},
+    "several-numbers-each": {"count": 2, "arrays": {"one": [2]}},
+    "table": {"rows": 2, "columns": 3},
+    "utterances": {"speakers": 2, "each": 2},
     "graphs": {"name": "MADE", "count": 3, "largest": 8},
     "written": {"content": "x"},
     "weights": {"model": "squeezenet1_1"},
+    "layers": {"shapes": {"first": [4, 3, 1, 1]}},
+    "shape-parts": {"train": 2, "test": 1, "points": 4},
     "point-clouds": {"classes": ["chair"], "each": 3, "points": 4},
     "enwik8": {"size": 1000},
     "language-model": {"layers": 1, "width": 16, "vocabulary": 50, "positions": 8},
@@ -194,6 +202,10 @@ def test_what_git_has_at_the_commit_is_collected(tmp_path: Path) -> None:
     (clone / "folder/train.py").write_text("print(2)\n")
     collect_script(script, tmp_path, tmp_path / "out")
     assert contents(tmp_path / "out") == {"owner/name/folder/train.py": b"print(1)\n"}
+    # A file of another kind is taken if it is listed by itself.
+    named = a_script(commit=script.commit, files=["folder", "folder/picture.png"])
+    collect_script(named, tmp_path, tmp_path / "with-picture")
+    assert "owner/name/folder/picture.png" in contents(tmp_path / "with-picture")
     with pytest.raises(SystemExit, match="has no folder/test.py"):
         collect_script(a_script(commit=script.commit, path="folder/test.py"), tmp_path, tmp_path)
 

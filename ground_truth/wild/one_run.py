@@ -42,7 +42,8 @@ def run_script(
             make(item.recipe, checkout / item.at, item.options)
         record = room / "record"
         record.mkdir()
-        (room / "home").mkdir()
+        # Some scripts read data below the home folder, which was written there just now.
+        (room / "home").mkdir(exist_ok=True)
         # The output goes to a file: a script may leave processes behind that hold a pipe open.
         with (room / "output").open("wb") as output:
             began = time.monotonic()

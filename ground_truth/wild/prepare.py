@@ -34,9 +34,9 @@ def collect_script(script: Script, sources: Path, out: Path) -> None:
         description, path = line.split("\t", 1)
         mode, kind, blob, size = description.split()
         # A shallow snapshot lists files that it lacks: these have no size.
-        if kind != "blob" or mode == "120000" or not size.isdigit() or int(size) > LARGEST:
+        if kind != "blob" or mode == "120000" or not size.isdigit():
             continue
-        if path.endswith(KINDS) or path in script.files:
+        if path in script.files or (path.endswith(KINDS) and int(size) <= LARGEST):
             wanted[path] = blob
     if script.path not in wanted:
         raise SystemExit(f"{script.repository} has no {script.path} at {script.commit}")

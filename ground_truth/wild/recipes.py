@@ -85,13 +85,18 @@ def _picture(width: int, height: int, mode: str, generator: random.Random) -> An
 
 @recipe
 def pictures(
-    folder: Path, count: int = 16, width: int = 64, height: int = 64, kind: str = "jpg"
+    folder: Path,
+    count: int = 16,
+    width: int = 64,
+    height: int = 64,
+    kind: str = "jpg",
+    prefix: str = "",
 ) -> None:
     """A flat folder of pictures: 0001.jpg, 0002.jpg, …"""
     folder.mkdir(parents=True, exist_ok=True)
     generator = random.Random(SEED)
     for index in range(1, count + 1):
-        _picture(width, height, "RGB", generator).save(folder / f"{index:04}.{kind}")
+        _picture(width, height, "RGB", generator).save(folder / f"{prefix}{index:04}.{kind}")
 
 
 @recipe
@@ -120,6 +125,7 @@ def masks(
     width: int = 64,
     height: int = 64,
     values: int = 2,
+    prefix: str = "",
     suffix: str = "",
 ) -> None:
     """Pictures of class numbers: 0001.png, 0002.png, …, a rectangle for each class."""
@@ -131,7 +137,41 @@ def masks(
         for value in range(1, values):
             left = value * width // values
             mask.paste(value, (left, 0, (value + 1) * width // values, height))
-        mask.save(folder / f"{index:04}{suffix}.png")
+        mask.save(folder / f"{prefix}{index:04}{suffix}.png")
+
+
+@recipe
+def boxes(
+    root: Path, count: int = 16, width: int = 320, height: int = 240, classes: int = 20
+) -> None:
+    """Pictures of objects, and lists of their boxes and classes in two files of JSON."""
+    pictures(root / "pictures", count, width, height)
+    generator = random.Random(SEED)
+    objects = []
+    for index in range(count):
+        found = []
+        for _ in range(1 + index % 4):
+            left, top = generator.randrange(width // 2), generator.randrange(height // 2)
+            found.append([left, top, left + width // 3, top + height // 3])
+        labels = [generator.randrange(1, classes + 1) for _ in found]
+        objects.append({"boxes": found, "labels": labels, "difficulties": [0] * len(found)})
+    names = [f"pictures/{index:04}.jpg" for index in range(1, count + 1)]
+    (root / "TRAIN_images.json").write_text(json.dumps(names))
+    (root / "TRAIN_objects.json").write_text(json.dumps(objects))
+
+
+@recipe
+def mini_imagenet(root: Path, classes: int = 6, each: int = 20) -> None:
+    """The pickled splits of miniImageNet, as its usual preparation for few-shot learning has it."""
+    import numpy
+
+    generator = numpy.random.default_rng(SEED)
+    root.mkdir(parents=True, exist_ok=True)
+    for split in ("train_phase_train", "val", "test"):
+        data = generator.integers(0, 256, (classes * each, 84, 84, 3), dtype=numpy.uint8)
+        labels = [index // each for index in range(classes * each)]
+        file = root / f"miniImageNet_category_split_{split}.pickle"
+        file.write_bytes(pickle.dumps({"data": data, "labels": labels}))
 
 
 @recipe
@@ -205,6 +245,59 @@ def several_numbers(file: Path, arrays: dict[str, list[int]], kind: str = "float
         numpy.savez(output, allow_pickle=False, **made)
 
 
+@recipe
+def numbers_by_name(
+    folder: Path,
+    names: list[str],
+    shape: list[int],
+    highest: float = 1.0,
+    kind: str = "float32",
+) -> None:
+    """Several files of `numbers`, each with the same array."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        numbers(folder / f"{name}.npy", shape, highest, kind)
+
+
+@recipe
+def several_numbers_each(folder: Path, count: int, arrays: dict[str, list[int]]) -> None:
+    """Several files of `several-numbers`: 0001.npz, 0002.npz, …"""
+    folder.mkdir(parents=True, exist_ok=True)
+    for index in range(1, count + 1):
+        several_numbers(folder / f"{index:04}.npz", arrays)
+
+
+@recipe
+def table(file: Path, rows: int, columns: int, between: str = ",") -> None:
+    """Random numbers as text."""
+    generator = random.Random(SEED)
+    written = (
+        between.join(f"{generator.uniform(0.1, 1):.4f}" for _ in range(columns))
+        for _ in range(rows)
+    )
+    file.write_text("\n".join(written) + "\n")
+
+
+@recipe
+def utterances(root: Path, speakers: int = 8, each: int = 3, frames: int = 160) -> None:
+    """Mel spectra of several speakers with an embedding of each, and the pickled list of them."""
+    import numpy
+
+    generator = numpy.random.default_rng(SEED)
+    listed = []
+    for speaker in range(speakers):
+        name = f"p{speaker:03}"
+        (root / name).mkdir(parents=True, exist_ok=True)
+        row: list[Any] = [name, generator.random(256, dtype=numpy.float32)]
+        for index in range(each):
+            row.append(f"{name}/{name}_{index:03}.npy")
+            # Longer and shorter ones: what is too short is padded, the others are cropped.
+            length = frames - 20 * index
+            numpy.save(root / row[-1], generator.random((length, 80), dtype=numpy.float32))
+        listed.append(row)
+    (root / "train.pkl").write_bytes(pickle.dumps(listed))
+
+
 def _random_array(shape: list[int], highest: float, kind: str) -> Any:
     import numpy
 
@@ -256,6 +349,47 @@ def weights(file: Path, model: str) -> None:
     torch.save(
         {key: torch.full_like(value, 0.01, device="cpu") for key, value in shapes.items()}, file
     )
+
+
+@recipe
+def layers(file: Path, shapes: dict[str, list[int]]) -> None:
+    """Weights and biases of convolutions, all alike, by the names of the layers."""
+    import torch
+
+    state = {}
+    for name, shape in shapes.items():
+        state[f"{name}.weight"] = torch.full(shape, 0.01)
+        state[f"{name}.bias"] = torch.full(shape[:1], 0.01)
+    torch.save(state, file)
+
+
+@recipe
+def shape_parts(
+    root: Path,
+    category: str = "Chair",
+    number: str = "03001627",
+    train: int = 24,
+    test: int = 8,
+    points: int = 600,
+    parts: int = 4,
+) -> None:
+    """ShapeNet's part annotations: points and the number of the part that each belongs to."""
+    generator = random.Random(SEED)
+    for folder in ("points", "points_label"):
+        (root / number / folder).mkdir(parents=True, exist_ok=True)
+    (root / "train_test_split").mkdir(exist_ok=True)
+    (root / "synsetoffset2category.txt").write_text(f"{category}\t{number}\n")
+    for split, count in (("train", train), ("val", test), ("test", test)):
+        names = [f"{split}{index:04}" for index in range(count)]
+        for name in names:
+            rows = (
+                " ".join(f"{generator.uniform(-1, 1):.5f}" for _ in range(3)) for _ in range(points)
+            )
+            (root / number / "points" / f"{name}.pts").write_text("\n".join(rows) + "\n")
+            labels = "\n".join(str(1 + index * parts // points) for index in range(points))
+            (root / number / "points_label" / f"{name}.seg").write_text(labels + "\n")
+        listed = json.dumps([f"shape_data/{number}/{name}" for name in names])
+        (root / "train_test_split" / f"shuffled_{split}_file_list.json").write_text(listed)
 
 
 @recipe
