@@ -108,8 +108,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--jobs", help="only these, separated by commas")
     parser.add_argument("--workers", type=int, default=14)
+    parser.add_argument(
+        "--recording", type=Path, default=RECORDING, help="what `smallest_limits.py` wrote"
+    )
     options = parser.parse_args()
-    recorded = json.loads(RECORDING.read_text())["verdicts"]
+    recorded = json.loads(options.recording.read_text())["verdicts"]
     names = options.jobs.split(",") if options.jobs else sorted(recorded)
     # The longest first, so that no worker is left with one at the end.
     names.sort(key=lambda name: -recorded[name]["seconds"])

@@ -129,10 +129,13 @@ def measure(item: tuple[str, dict[str, Any]]) -> tuple[str, Result]:
 
 def smallest_limit(command: str, unlimited: Result) -> Result:
     """Between a limit at which the training does not end and one at which it does, 2 MiB apart."""
-    fails = unlimited["peak_allocated_bytes"] // SEGMENT_BYTES - 1
-    ends = -(-unlimited["peak_reserved_bytes"] // SEGMENT_BYTES)
+    allocated = unlimited["peak_allocated_bytes"] // SEGMENT_BYTES
+    fails, ends = allocated - 1, -(-unlimited["peak_reserved_bytes"] // SEGMENT_BYTES)
     runs: dict[int, Result] = {}
-    while ends - fails > 1:
+    while ends - fails > 1 or (ends == allocated and fails > 0):
+        if ends - fails == 1:
+            # It may end with less than it allocates, because cuDNN has smaller workspaces.
+            fails = 0
         middle = (ends + fails) // 2
         runs[middle] = run_under(command, middle * SEGMENT_BYTES)
         if runs[middle]["outcome"] == "ended":

@@ -40,6 +40,8 @@ pub struct Efficiency {
     pub host_repeated_seconds: f64,
     pub host_without_graph_seconds: f64,
     pub host_in_backward_seconds: f64,
+    /// How much longer an operator takes that goes through Python on its way.
+    pub host_dispatched_seconds: f64,
 
     /// How long the host takes to notice that the card is done, and to continue.
     pub wait_seconds: f64,
@@ -71,6 +73,7 @@ impl Efficiency {
         host_repeated_seconds: 118e-6,
         host_without_graph_seconds: 19.5e-6,
         host_in_backward_seconds: 36e-6,
+        host_dispatched_seconds: 96e-6,
         wait_seconds: 10e-6,
     };
 }

@@ -108,6 +108,7 @@ fn host_seconds(calls: HostCalls, efficiency: &Efficiency) -> f64 {
         + f64::from(calls.repeated) * efficiency.host_repeated_seconds
         + f64::from(calls.without_graph) * efficiency.host_without_graph_seconds
         + f64::from(calls.in_backward) * efficiency.host_in_backward_seconds
+        + f64::from(calls.dispatched) * efficiency.host_dispatched_seconds
 }
 
 fn moving(bytes: u64, rates: &Rates, efficiency: &Efficiency) -> f64 {

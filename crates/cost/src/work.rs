@@ -115,6 +115,9 @@ pub struct HostCalls {
     pub without_graph: u32,
     /// From autograd's own threads.
     pub in_backward: u32,
+    /// Operators that go through Python on their way, as in selective checkpointing. Their calls count above, too.
+    #[serde(default)]
+    pub dispatched: u32,
 }
 
 /// The work that the host submits between two moments at which it waits for the card.
@@ -210,7 +213,7 @@ mod tests {
 
     #[test]
     fn work_is_the_same_after_writing_and_reading() {
-        let line = r#"{"step":2,"stretches":[{"times":1,"host":{"with_graph":1,"repeated":0,"without_graph":0,"in_backward":3},"operations":[{"times":4,"product":{"m":768,"n":8192,"k":3072,"batch":1,"precision":"bfloat16","is_aligned":true}}]}]}"#;
+        let line = r#"{"step":2,"stretches":[{"times":1,"host":{"with_graph":1,"repeated":0,"without_graph":0,"in_backward":3,"dispatched":2},"operations":[{"times":4,"product":{"m":768,"n":8192,"k":3072,"batch":1,"precision":"bfloat16","is_aligned":true}}]}]}"#;
         let read: Work = serde_json::from_str(line).expect("valid");
         assert_eq!(serde_json::to_string(&read).expect("plain data"), line);
     }

@@ -204,6 +204,12 @@ pub extern "C" fn ghostgpu_note_step() {
     work::end_step();
 }
 
+/// Python handles an operator before the card gets it.
+#[unsafe(no_mangle)]
+pub extern "C" fn ghostgpu_note_dispatch() {
+    work::note_dispatch();
+}
+
 /// The memory at each of `count` addresses is of this kind, and has a name.
 ///
 /// # Safety

@@ -87,10 +87,36 @@ impl History {
                 too_little = smallest.checked_sub(1);
             }
         }
-        if smallest < allocated {
-            smallest = allocated.min(smallest + smallest.div_ceil(ADDED_PART));
+        Some(with_addition(smallest, allocated) * GRANULE_BYTES)
+    }
+
+    /// A memory with which the program ends in every layout although it does not with some that are larger but below
+    /// `smallest`, its smallest memory. Such a gap above what is allocated may be the replay's own: a rehearsal has to
+    /// decide.
+    pub fn memory_below_gap(&self, smallest_bytes: u64) -> Option<u64> {
+        let unlimited = self.ask(&self.question());
+        let allocated = unlimited.peak_allocated_bytes() / GRANULE_BYTES;
+        let ends = |granules: u64| {
+            let bytes = granules * GRANULE_BYTES;
+            let mut layouts = HostLayout::ALL.into_iter();
+            layouts.all(|layout| self.with_memory_in(bytes, layout).failure.is_none())
+        };
+        if allocated * GRANULE_BYTES >= smallest_bytes || !ends(allocated) {
+            return None;
         }
-        Some(smallest * GRANULE_BYTES)
+        let below = match self.spares_what_is_known(allocated * GRANULE_BYTES) {
+            true => least(None, allocated, ends),
+            false => allocated,
+        };
+        Some(with_addition(below, allocated) * GRANULE_BYTES)
+    }
+}
+
+/// What is asked for, if this is the least with which a program ends that allocates so much.
+fn with_addition(smallest: u64, allocated: u64) -> u64 {
+    match smallest < allocated {
+        true => allocated.min(smallest + smallest.div_ceil(ADDED_PART)),
+        false => smallest,
     }
 }
 

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..tricks.dynamo_shield import shielded
-from . import oom, preload, session
+from . import oom, preload, selective_checkpoints, session
 from .attribution import MemoryRecorder
 from .ending import Ending
 from .files import checkpoints
@@ -132,6 +132,8 @@ def _start(torch: Any) -> None:
             unknown = "the tricks that were asked for were not applied"
             install("tricks", unknown, _install_tricks, torch, wanted, ending)
 
+    unknown = "the time that selective checkpointing takes is not known"
+    install("selective checkpointing", unknown, selective_checkpoints.count_operators)
     unknown = "how many samples there are is not known"
     install("training data", unknown, lambda: TrainingDataObserver(torch).install())
     sizes = None

@@ -175,6 +175,17 @@ def step_noter() -> Callable[[], object]:
     return noter
 
 
+def dispatch_noter() -> Callable[[], object]:
+    """A function that tells the library that Python handles an operator before the card gets it."""
+    function = _exported("ghostgpu_note_dispatch")
+    if function is None:
+        return lambda: None
+    function.restype = None
+    function.argtypes = []
+    noter: Callable[[], object] = function
+    return noter
+
+
 class ReadbackAnswerer:
     """Sets what the calling thread's next copy from the card reads."""
 

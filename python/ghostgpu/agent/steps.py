@@ -51,6 +51,10 @@ class StepCounter:
         """Called with the optimizer after each step has been counted."""
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._stepped: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Those that have stepped in the current step of the training: the optimizers of a GAN take
+        turns, and a step ends when one of them begins anew. One that is made for the next fold
+        goes on counting."""
         self._tell_library = preload.step_noter()
         self.ends_hard = False
         """End the process at once after the last step, without the script's `finally` blocks.
@@ -62,6 +66,7 @@ class StepCounter:
     def forget_parent(self) -> None:
         """Start again in a forked child."""
         self._counts = weakref.WeakKeyDictionary()
+        self._stepped = weakref.WeakSet()
 
     def install(self) -> None:
         """Register with PyTorch's global hook, which all `torch.optim.Optimizer`s call."""
@@ -100,9 +105,12 @@ class StepCounter:
     def _note_step(self, optimizer: Any) -> bool:
         """Count one step; returns whether the script should stop now."""
         self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
-        if self._counts[optimizer] > RECORD.report.steps:
-            RECORD.report.steps = self._counts[optimizer]
+        if optimizer in self._stepped:
+            self._stepped.clear()
+        if not self._stepped:
+            RECORD.report.steps += 1
             self._tell_library()
+        self._stepped.add(optimizer)
         self._peaks.note_step(RECORD.report.steps)
         self.after_count(optimizer)
         if self.limit > 0:

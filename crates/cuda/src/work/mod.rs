@@ -21,7 +21,7 @@ use ghostgpu_cost::{Operation, Precision};
 
 pub use blocks::{note_allocated, note_freed};
 pub use cudnn_graphs::execute;
-pub use recorder::end_step;
+pub use recorder::{end_step, note_dispatch};
 
 use crate::readback;
 

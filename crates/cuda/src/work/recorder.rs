@@ -65,6 +65,13 @@ pub fn end_stretch() {
     recorder().end_stretch();
 }
 
+/// Python handles an operator, of which nothing may reach the card.
+pub fn note_dispatch() {
+    if is_on() {
+        recorder().host.dispatched += 1;
+    }
+}
+
 /// The script has ended an optimizer step.
 pub fn end_step() {
     if !is_on() {

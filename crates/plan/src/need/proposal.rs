@@ -10,6 +10,8 @@ use super::flushes;
 pub struct Proposal {
     /// The smallest memory with which the recorded program completes.
     pub smallest_bytes: u64,
+    /// Less than that, with which it completes as well, though not with something in between.
+    pub below_gap_bytes: Option<u64>,
     /// The smallest memory with which PyTorch never flushes its cache.
     pub comfortable_bytes: u64,
     /// What else is on the card: the context and libraries.
@@ -38,6 +40,7 @@ impl Proposal {
         let tight = history.with_memory(smallest_bytes);
         Some(Self {
             smallest_bytes,
+            below_gap_bytes: history.memory_below_gap(smallest_bytes),
             comfortable_bytes: match flushes(run) {
                 Some(0) => reserved_bytes(run)?,
                 _ => history.ask(&history.question()).peak_reserved_bytes(),

@@ -55,27 +55,37 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Rehearses the proposal. If it is not enough, rehearses more and more, then bisects; if it is an estimate and is
-    /// enough, a little less.
+    /// Rehearses the proposal, unless less is enough, below a gap. If it is not enough, rehearses more and more, then
+    /// bisects; if it is an estimate and is enough, a little less.
     pub fn confirm(&mut self, proposal: &Proposal) -> Result<Smallest, Stop> {
         let peak = self.run.findings.peak_device_bytes();
         let proposed = proposal.card_for(proposal.smallest_bytes);
-        let comfortable = proposal.card_for(proposal.comfortable_bytes);
         let mut bounds = Bounds {
             too_little: 0,
             enough: peak.max(proposed),
             confirmed_by: None,
         };
+        if let Some(below_gap) = proposal.below_gap_bytes {
+            let attempt = self.try_memory(proposal.card_for(below_gap), &mut bounds)?;
+            if matches!(attempt, Attempt::Completed) {
+                return Ok(self.confirmed(proposal, &bounds));
+            }
+        }
         match self.try_memory(proposed, &mut bounds)? {
             Attempt::Failed => self.raise(proposed, &mut bounds)?,
             Attempt::Completed if proposal.is_estimate => self.lower(proposal, &mut bounds)?,
             Attempt::Completed | Attempt::TimedOut => {}
         }
+        Ok(self.confirmed(proposal, &bounds))
+    }
+
+    fn confirmed(&self, proposal: &Proposal, bounds: &Bounds) -> Smallest {
         let reserved = proposal.reserved_on(bounds.enough);
-        Ok(Smallest {
+        let comfortable = proposal.card_for(proposal.comfortable_bytes);
+        Smallest {
             takes_smaller_workspaces: proposal.takes_smaller_workspaces,
-            ..self.found(&bounds, Some(reserved), Some(comfortable))
-        })
+            ..self.found(bounds, Some(reserved), Some(comfortable))
+        }
     }
 
     /// The proposal as it is, without a rehearsal.

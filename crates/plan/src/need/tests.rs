@@ -48,6 +48,7 @@ fn job(least: u64) -> (FakeRunner, Rc<RefCell<Vec<u64>>>) {
 fn proposal(smallest_bytes: u64) -> Proposal {
     Proposal {
         smallest_bytes,
+        below_gap_bytes: None,
         comfortable_bytes: 2000 * MIB,
         outside_bytes: 100 * MIB,
         takes_smaller_workspaces: true,
@@ -164,6 +165,22 @@ fn an_estimate_that_is_enough_is_lowered_while_the_job_completes() {
     assert_eq!(rehearsed.len(), 3);
     assert_eq!(smallest.device_bytes, rehearsed[2]);
     assert!(smallest.is_confirmed);
+}
+
+#[test]
+fn less_than_the_proposal_below_a_gap_is_rehearsed_first() {
+    let gap = Proposal {
+        below_gap_bytes: Some(1100 * MIB),
+        ..proposal(1200 * MIB)
+    };
+    let (smallest, rehearsed) = confirmed(1150 * MIB, &gap);
+    assert_eq!(rehearsed, [1200 * MIB]);
+    assert_eq!(smallest.reserved_bytes, Some(1100 * MIB));
+    assert!(smallest.is_confirmed);
+    // The gap was none of the replay's own.
+    let (smallest, rehearsed) = confirmed(1250 * MIB, &gap);
+    assert_eq!(rehearsed, [1200 * MIB, 1300 * MIB]);
+    assert_eq!(smallest.reserved_bytes, Some(1200 * MIB));
 }
 
 #[test]

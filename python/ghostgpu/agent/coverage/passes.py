@@ -13,7 +13,7 @@ import dis
 import sys
 import time
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 from ..guard import quietly
 from .batch_shapes import Shape, elements, shape_of
@@ -38,6 +38,12 @@ SCAN_SHARE = 0.15
 
 ALIKE_SHARE = 0.025
 """The same once `ALIKE_BATCHES` batches had the same size."""
+
+_LONGEST = 10_000_000
+"""Samplers that never end have some huge length: more batches than any epoch has."""
+
+_BETWEEN_LOOKS = 1024
+"""How many batches are skipped between two looks at the clock."""
 
 ALIKE_BATCHES = 256
 
@@ -97,6 +103,8 @@ class ShortenedPass:
         self._drawn = 0
         self._jumped_at: int | None = None
         self._jumped_over = 0
+        self._is_in_for_loop = True
+        """Whether a `for` asks for batches, which simply ends when the data does."""
         self.handed_on = 0
         self._has_ended = False
         self.is_endless = False
@@ -111,14 +119,16 @@ class ShortenedPass:
         return getattr(self._batches, name)
 
     def __next__(self) -> Any:
-        if self.length is None and not _is_in_for_loop(sys._getframe(1)):
-            self.is_endless = True
+        self._is_in_for_loop = _is_in_for_loop(sys._getframe(1))
+        if not self._is_in_for_loop and (self.length is None or self.length > _LONGEST):
+            self.length, self.is_endless = None, True
         self._memory.look()
         if self._coverage.shortens and not self.place.is_evaluation:
             quietly(self.place.conditions.look)(sys._getframe(1))
         self._coverage.progress.begin()
         # After a failure with shortened passes, passes are whole, even if nothing new comes.
         may_end = self._coverage.shortens and not self._coverage.in_lockstep()
+        may_end &= not self.is_endless
         if may_end and self._coverage.progress.is_in_a_hurry and self._has_enough_for_a_step():
             self._end(is_complete=False)
             raise StopIteration
@@ -166,7 +176,13 @@ class ShortenedPass:
             return False
         # Batches that workers have already begun to load still arrive.
         self._jumped_at = self._sampler.taken
-        self._jumped_over = self._sampler.skip_to(self._earliest_of_the_last(self.length))
+        ends = self._coverage.clock() + ALIKE_SHARE * self._coverage.progress.budget_seconds
+        self._jumped_over = self._sampler.skip_to(
+            self._earliest_of_the_last(self.length), lambda: self._coverage.clock() > ends
+        )
+        if self._sampler.taken < self._earliest_of_the_last(self.length):
+            self._jumped_at = None
+            return False
         self.place.not_looked_at = max(self.place.not_looked_at, self._jumped_over)
         return True
 
@@ -408,10 +424,10 @@ class _CountedSampler:
         self.taken += 1
         return indices
 
-    def skip_to(self, position: int) -> int:
-        """Skip all batches before this position; returns how many."""
+    def skip_to(self, position: int, is_late: Callable[[], bool]) -> int:
+        """Skip all batches before this position, if it is not late before; returns how many."""
         skipped = 0
-        while self.taken < position:
+        while self.taken < position and (skipped % _BETWEEN_LOOKS != 0 or not is_late()):
             next(self)
             skipped += 1
         return skipped
