@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from ghostgpu.agent.ranks.stuck_ranks import (
     PATIENCE_SECONDS,
     STILL_SECONDS,
     find_trouble,
+    port_of_store,
 )
 from ghostgpu.agent.ranks.stuck_ranks import rank_and_size as said_by
 
@@ -37,8 +39,10 @@ def process(
     waits_in: str | None = INIT,
     is_alive: bool = True,
     was_ended: bool = False,
+    port: int = 29500,
 ) -> MadeUp:
     made = MadeUp(pid=100 + (rank or 0), began=1, rank=rank)
+    made.port = port
     made.world_size, made.was_ended = size, was_ended
     made.blocked_in = waits_in if is_alive and size is not None else None
     made.is_alive = is_alive
@@ -133,7 +137,25 @@ def test_ranks_that_were_never_started_are_told_with_how_many_were() -> None:
     ("second", "expected"),
     [
         (process(0), "two processes take part as rank 0"),
-        (process(1, 3), "rank 0 expects 2 ranks, and rank 1 expects 3"),
+        (process(1, 3), f"rank 0 expects 2 ranks, and rank 1 expects 3 ({INIT})"),
+        (
+            process(1, port=1),
+            f"rank 0 looks for the others at port 29500, and rank 1 at port 1 ({INIT}): "
+            "a real job would hang there",
+        ),
+    ],
+)
+def test_ranks_that_were_told_different_things_are_told_which_without_delay(
+    second: MadeUp, expected: str
+) -> None:
+    assert sentence(process(0), second, waited=5) == expected
+    second.blocked_in = None
+    assert sentence(process(0), second, waited=5) is None
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
         (
             process(1, waits_in="new_group at train.py:9"),
             f"rank 0 waits in {INIT}, rank 1 waits in new_group at train.py:9: "
@@ -176,6 +198,57 @@ def test_a_rank_is_said_by_arguments_or_by_variables(
     monkeypatch.setenv("RANK", "5")
     monkeypatch.setenv("WORLD_SIZE", "6")
     assert said_by(arguments, options) == rank_and_size
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "port"),
+    [
+        (("nccl",), {}, 29500),
+        (("nccl", "env://"), {"rank": 0}, 29500),
+        (("nccl", "tcp://127.0.0.1:1234"), {}, 1234),
+        (("nccl",), {"init_method": "file:///tmp/meeting"}, None),
+        (("nccl",), {"store": object()}, None),
+    ],
+)
+def test_the_port_of_the_store_is_said_by_the_address_or_a_variable(
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+    port: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MASTER_PORT", "29500")
+    assert port_of_store(arguments, options) == port
+
+
+def test_a_rank_that_dies_of_a_signal_leaves_its_line_and_what_it_has_started_does_not(
+    tmp_path: Path,
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import ctypes, os, sys\n"
+        "from ghostgpu.agent.ranks.fatal_signals import note_fatal_signals\n"
+        "note_fatal_signals(sys.argv[1])\n"
+        "if os.fork() == 0:\n"
+        "    ctypes.string_at(0)\n"
+        "os.wait()\n"
+        "size = os.path.getsize(f'{sys.argv[1]}/fault-{os.getpid()}')\n"
+        "print(os.getpid(), size, flush=True)\n"
+        "ctypes.string_at(0)\n"
+    )
+    folder = str(Path(rank_processes.__file__).parents[3])
+    done = subprocess.run(
+        [sys.executable, str(program), str(tmp_path / "ranks")],
+        env={**os.environ, "PYTHONPATH": folder},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGSEGV
+    pid, size = done.stdout.split()
+    assert size == "0"
+    fault = (tmp_path / "ranks" / f"fault-{pid}").read_text()
+    assert fault.startswith("Fatal Python error: Segmentation fault")
+    assert 'train.py", line 9 in <module>' in fault
 
 
 def test_processes_find_each_other_in_the_folder_of_the_run(

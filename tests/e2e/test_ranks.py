@@ -120,7 +120,11 @@ def test_ranks_that_cannot_go_on_together_are_told_why(
 
 @pytest.mark.at_length
 @pytest.mark.parametrize(("ending", "code", "words"), [
-    ("raise ValueError('no such file')", 1, "rank 1 failed: ValueError: no such file"),
+    (
+        "raise ValueError('no such file')",
+        1,
+        "rank 1 failed at train.py:10: ValueError: no such file",
+    ),
     ("x = torch.empty(200 << 30, dtype=torch.uint8, device='cuda')", 3, "runs out of memory"),
 ])  # fmt: skip
 def test_the_rank_that_fails_is_named_and_the_others_end(
@@ -137,7 +141,8 @@ def test_the_rank_that_fails_is_named_and_the_others_end(
 
 @pytest.mark.at_length
 @pytest.mark.parametrize(("ending", "words"), [
-    ("os.kill(os.getpid(), 9)", "rank 1 ended without a word: it was killed"),
+    ("os.kill(os.getpid(), 9)", "rank 1 was killed by SIGKILL: the system does that when"),
+    ("import ctypes; ctypes.string_at(0)", "rank 1 died of a segmentation fault (SIGSEGV) at "),
     ("raise SystemExit(0)", "for rank 1, which has ended"),
     ("dist.destroy_process_group()\n    raise SystemExit(0)", "all_reduce (sum) of 1 × float32 at"),
 ])  # fmt: skip
@@ -183,8 +188,12 @@ def test_a_rank_that_leaves_before_it_meets_the_others_is_named(
 @pytest.mark.parametrize(
     ("ending", "words", "code"),
     [
-        ("raise ValueError('no such file')", "rank 1 failed: ValueError: no such file", 1),
-        ("import torch; os.kill(os.getpid(), 9)", "rank 1 ended without a word", 2),
+        (
+            "raise ValueError('no such file')",
+            "rank 1 failed at train.py:5: ValueError: no such file",
+            1,
+        ),
+        ("import torch; os.kill(os.getpid(), 9)", "rank 1 was killed by SIGKILL", 2),
     ],
 )
 def test_a_rank_that_fails_before_it_meets_the_others_is_named(
@@ -263,6 +272,75 @@ for step in range(4):
 """
     done = torchrun(rehearse_reference, BEGIN + sharded + ending).expect(code)
     assert words in (done["reason"] or "")
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (
+            BEGIN.replace('dist.init_process_group("nccl")\n', ""),
+            "ranks 0 and 1 were started together and none of them called init_process_group",
+        ),
+        pytest.param(
+            BEGIN.replace("dist.init", "if rank == 0:\n    dist.init"),
+            "rank 1 ended without joining the job of 2 ranks that rank 0 began",
+            marks=pytest.mark.at_length,
+        ),
+    ],
+)
+def test_ranks_that_never_meet_are_no_job_although_all_of_them_end_well(
+    rehearse_reference: Rehearse, script: str, words: str
+) -> None:
+    train = """
+model = torch.nn.Linear(64, 64).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model(torch.randn(8, 64, device="cuda")).sum().backward()
+optimizer.step()
+"""
+    assert words in torchrun(rehearse_reference, script + train).expect(2)["reason"]
+
+
+EXCHANGE = (
+    BEGIN
+    + """
+x = torch.ones(8 << 20, device="cuda")
+y = torch.empty_like(x)
+for step in range(3):
+    ORDER
+    dist.all_reduce(x)
+    x.sum().item()
+"""
+)
+SENDS_FIRST = "dist.send(x, 1 - rank); dist.recv(y, 1 - rank)"
+TAKES_TURNS = "(dist.send, dist.recv)[rank](x, 1 - rank); (dist.recv, dist.send)[rank](y, 1 - rank)"
+TOGETHER = (
+    "for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, x, 1 - rank), "
+    "dist.P2POp(dist.irecv, y, 1 - rank)]): work.wait()"
+)
+
+
+@pytest.mark.parametrize(
+    ("order", "code"),
+    [
+        (SENDS_FIRST, 2),
+        pytest.param(TAKES_TURNS, 0, marks=pytest.mark.at_length),
+        pytest.param(TOGETHER, 0, marks=pytest.mark.at_length),
+    ],
+)
+def test_ranks_that_both_send_before_they_receive_are_told_so(
+    rehearse_reference: Rehearse, order: str, code: int
+) -> None:
+    done = torchrun(rehearse_reference, EXCHANGE.replace("ORDER", order) + AT_THE_END).expect(code)
+    words = "rank 0 waits in send of 8388608 × float32 to rank 1 at train.py:10 for rank 1"
+    assert (words in (done["reason"] or "")) == (code == 2)
+
+
+@pytest.mark.at_length
+def test_ranks_whose_time_is_up_are_told_with_where_they_are(rehearse_reference: Rehearse) -> None:
+    script = f"{BEGIN}\nwhile rank == 1:\n    pass\ndist.barrier()\n"
+    done = torchrun(rehearse_reference, script, "--timeout", "15s").expect(2)
+    assert "rank 0 waits in " in done["reason"]
+    assert "rank 1 is at train.py:" in done["reason"]
 
 
 SPAWNED = """
@@ -491,7 +569,7 @@ def test_the_exception_of_a_spawned_rank_is_told_and_raised_by_its_parent(
     script = SPAWNED.replace("LEAVES", "9").replace("SIZE", "2")
     script = script.replace("dist.destroy", "assert rank == 0, 'no such file'\n    dist.destroy")
     done = rehearse_reference(script, "--count", "2").expect(1)
-    assert "rank 1 failed: AssertionError: no such file" in done["reason"]
+    assert "rank 1 failed at train.py:11: AssertionError: no such file" in done["reason"]
     assert "ProcessRaisedException" in done.stderr
 
 

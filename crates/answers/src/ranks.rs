@@ -157,10 +157,12 @@ pub enum NotRun {
     NotAsked,
     /// The launcher runs them on other machines.
     Elsewhere,
+    /// They were started, and the run ended before they joined the job.
+    NotYet,
 }
 
 impl NotRun {
-    pub const ALL: [Self; 3] = [Self::Alike, Self::NotAsked, Self::Elsewhere];
+    pub const ALL: [Self; 4] = [Self::Alike, Self::NotAsked, Self::Elsewhere, Self::NotYet];
 }
 
 /// Why ranks that were not run are taken to be like those that were; `None` if all were run.
@@ -174,6 +176,12 @@ pub fn grounds_in_words(ranks: &[RankPeak], not_run: NotRun) -> Option<String> {
         NotRun::NotAsked => "the others are taken to be like them (--ranks)",
         NotRun::Elsewhere => {
             "the others run on other machines (`ghostgpu report` puts together what each records with --record)"
+        }
+        NotRun::NotYet => {
+            let figures = format!(
+                "the figures are of {run} of {all} ranks: the run ended before the others joined the job"
+            );
+            return (run < all).then_some(figures);
         }
     };
     (run < all).then(|| format!("{run} of {all} ranks were run: {grounds}"))

@@ -10,7 +10,8 @@ use ghostgpu_session::files::{
 };
 use ghostgpu_session::{Note, ProcessReport};
 
-use crate::ranks;
+use crate::ranks::{self, Unworkable};
+use crate::started_ranks::StartedRanks;
 
 /// What the library and the agent saw in all processes of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +29,10 @@ pub struct Findings {
     pub preload_blocked: Option<String>,
     /// What could not be read, each in one sentence.
     pub damages: Vec<String>,
+    /// The ranks that were started, whether or not they came to report anything.
+    pub started_ranks: StartedRanks,
+    /// Why the ranks are no job that works, although every process may have ended well.
+    pub unworkable: Option<Unworkable>,
 }
 
 impl Findings {
@@ -56,8 +61,10 @@ impl Findings {
             Ok(cards) => findings.cards = cards,
             Err(error) => findings.damages.push(error.to_string()),
         }
-        findings.notes.extend(ranks::untold_trouble(&findings));
         findings.process_use = read_process_use(run_dir).unwrap_or_default();
+        findings.started_ranks = StartedRanks::gather(run_dir);
+        findings.notes.extend(ranks::untold_trouble(&findings));
+        findings.unworkable = Unworkable::found(&findings, run_dir);
         findings.preload_blocked = std::fs::read(run_dir.join(PRELOAD_BLOCKED_FILE))
             .ok()
             .map(|text| String::from_utf8_lossy(&text).trim().to_owned());

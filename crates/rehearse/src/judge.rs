@@ -9,7 +9,7 @@ use crate::SizePointReport;
 use crate::findings::Findings;
 use crate::outcome::Peaks;
 use crate::process::Ending;
-use crate::ranks;
+use crate::ranks::{self, Unworkable};
 use crate::recorded_memory::Memory;
 use crate::stop::Stop;
 
@@ -110,8 +110,11 @@ impl Run {
         if self.has_timed_out {
             return Completion::TimedOut;
         }
-        if self.ending.is_success() || self.failed_only_after_being_stopped() {
-            return Completion::Completed;
+        if self.has_ended_well() {
+            return match self.findings.unworkable {
+                Some(_) => Completion::ScriptFailed,
+                None => Completion::Completed,
+            };
         }
         if !self.refused_calls().is_empty() {
             return Completion::Refused;
@@ -209,17 +212,54 @@ impl Run {
             .find(|exception| !(self.ending.is_success() && exception.starts_with("SystemExit")))
     }
 
-    /// Why the ranks of the job could not go on together.
+    /// Why the ranks of the job could not go on together, or do not work together.
     pub fn ranks_trouble(&self) -> Option<&str> {
-        ranks::trouble(&self.findings).filter(|_| !self.ending.is_success())
+        let told = ranks::trouble(&self.findings).filter(|_| !self.ending.is_success());
+        told.or(self.unworkable().map(Unworkable::sentence))
+    }
+
+    /// The exit code for a script that failed: its own, unless the launcher's does not show what is wrong with its ranks.
+    pub fn failure_code(&self) -> u8 {
+        match self.ranks_trouble() {
+            Some(_) => EXIT_FAILURE,
+            None => self.ending.shell_code(),
+        }
+    }
+
+    /// Whether several ranks were started and none of them made a process group.
+    pub fn have_ranks_never_met(&self) -> bool {
+        matches!(self.unworkable(), Some(Unworkable::NeverMet(_)))
+    }
+
+    fn unworkable(&self) -> Option<&Unworkable> {
+        let found = self.findings.unworkable.as_ref();
+        found.filter(|_| self.has_ended_well())
+    }
+
+    /// What the ranks of the job did when its time was up, if one waited for another.
+    pub fn ranks_in_the_end(&self) -> Option<String> {
+        ranks::in_the_end(&self.findings)
+    }
+
+    fn has_ended_well(&self) -> bool {
+        self.ending.is_success() || self.failed_only_after_being_stopped()
     }
 
     /// The rank whose exception ended the job, if the job has several.
     pub fn failed_rank(&self) -> Option<u32> {
+        let failed = self.failed_process()?;
+        failed.rank.filter(|_| failed.world_size > Some(1))
+    }
+
+    /// The user's line that raised the exception, where the exception itself does not say it.
+    pub fn exception_at(&self) -> Option<&str> {
+        self.failed_process()?.exception_at.as_deref()
+    }
+
+    fn failed_process(&self) -> Option<&ProcessReport> {
         let exception = self.exception()?;
         let mut processes = self.findings.processes.iter().rev();
-        let failed = processes.find(|each| each.exception.as_deref() == Some(exception))?;
-        failed.rank.filter(|_| failed.world_size > Some(1))
+        processes.find(|each| each.exception.as_deref() == Some(exception))
     }
 
     pub fn stopped_by_step_limit(&self) -> bool {
@@ -405,6 +445,24 @@ mod tests {
         let given_up = run(Ending::Exited(1), vec![left.clone()]);
         assert_eq!(given_up.exception(), exception.as_deref());
         assert_eq!(run(Ending::Exited(0), vec![left]).exception(), None);
+    }
+
+    #[test]
+    fn ranks_that_do_not_work_together_are_no_success_although_they_end_well() {
+        let mut run = run(Ending::Exited(0), vec![]);
+        let hangs = Unworkable::Hangs("rank 0 waits for rank 1".to_owned());
+        run.findings.unworkable = Some(hangs);
+        assert_eq!(run.completion(), Completion::ScriptFailed);
+        assert_eq!(run.exception(), Some("rank 0 waits for rank 1"));
+        assert_eq!(run.failure_code(), EXIT_FAILURE);
+        assert!(!run.have_ranks_never_met());
+        // What happened is more certain than what would have.
+        run.findings.processes = vec![ProcessReport {
+            exception: Some("KeyError: 'x'".to_owned()),
+            ..ProcessReport::default()
+        }];
+        run.ending = Ending::Exited(1);
+        assert_eq!(run.exception(), Some("KeyError: 'x'"));
     }
 
     #[test]

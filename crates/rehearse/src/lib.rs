@@ -33,6 +33,7 @@ mod recorded_history;
 mod recorded_memory;
 mod rehearse;
 mod run_dir;
+mod started_ranks;
 mod stop;
 mod tables;
 mod target;

@@ -88,7 +88,7 @@ impl Outcome {
         Self::Fails {
             reason,
             code: match completion {
-                Completion::ScriptFailed | Completion::ScriptKilled => run.ending.shell_code(),
+                Completion::ScriptFailed | Completion::ScriptKilled => run.failure_code(),
                 _ => EXIT_FAILURE,
             },
         }

@@ -1,12 +1,15 @@
 //! What each rank of a job used, and why ranks failed, from the findings of a run. Pure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use ghostgpu_recording::RankPeak;
-use ghostgpu_session::Note;
+use ghostgpu_rendezvous::find_circle;
+use ghostgpu_session::{Note, ProcessReport};
 use ghostgpu_text::counted;
 
 use crate::findings::Findings;
+use crate::started_ranks::fatal_signal;
 
 /// The ranks of a job in ascending order; empty if it has only one.
 pub fn ranks(findings: &Findings) -> Vec<RankPeak> {
@@ -61,7 +64,7 @@ pub fn untold_trouble(findings: &Findings) -> Option<Note> {
             is_consequence: false,
         });
     }
-    let has_reason = |process: &ghostgpu_session::ProcessReport| {
+    let has_reason = |process: &ProcessReport| {
         process.rank.is_some()
             && process
                 .exception
@@ -71,19 +74,6 @@ pub fn untold_trouble(findings: &Findings) -> Option<Note> {
     if trouble(findings).is_some() || findings.processes.iter().any(has_reason) {
         return None;
     }
-    let silent = findings.notes.iter().filter_map(|note| match note {
-        Note::Rank { rank, process } => {
-            let has_report = findings.processes.iter().any(|each| each.pid == *process);
-            (!has_report).then_some(*rank)
-        }
-        _ => None,
-    });
-    let killed = silent.min().map(|rank| {
-        format!(
-            "rank {rank} ended without a word: it was killed, perhaps for want of this machine's own memory, or \
-             ended itself with os._exit"
-        )
-    });
     let waited_for = || {
         findings.notes.iter().find_map(|note| match note {
             Note::Ranks { text, .. } => Some(text.clone()),
@@ -91,9 +81,215 @@ pub fn untold_trouble(findings: &Findings) -> Option<Note> {
         })
     };
     Some(Note::Ranks {
-        text: killed.or_else(waited_for)?,
+        text: died(findings).or_else(waited_for)?,
         is_consequence: false,
     })
+}
+
+/// A sentence about a rank that ended without a report, which only happens to a process that was killed.
+fn died(findings: &Findings) -> Option<String> {
+    let has_report = |pid: u32| findings.processes.iter().any(|each| each.pid == pid);
+    let noted = findings.notes.iter().filter_map(|note| match note {
+        Note::Rank { rank, process } => Some((*rank, *process)),
+        _ => None,
+    });
+    let noted: BTreeSet<(u32, u32)> = noted.filter(|(_, pid)| !has_report(*pid)).collect();
+    let started = findings.started_ranks.by_variables.iter();
+    let started = started.map(|(&rank, &pid)| (rank, pid));
+    let silent = || {
+        let started = started.clone().filter(|(_, pid)| !has_report(*pid));
+        noted.iter().copied().chain(started)
+    };
+    let fault = silent().find_map(|(rank, pid)| {
+        let what = fatal_signal(findings.started_ranks.faults.get(&pid)?)?;
+        Some(format!("rank {rank} died of {what}"))
+    });
+    let killed = || {
+        // A launcher ends the ranks that are left by SIGTERM.
+        let mut signals = silent().filter_map(|(rank, pid)| {
+            let signal = signal_that_ended(findings, pid)?;
+            (signal != SIGTERM).then_some((rank, signal))
+        });
+        signals.next().map(|(rank, signal)| match signal {
+            SIGKILL => format!(
+                "rank {rank} was killed by SIGKILL: the system does that when this machine's own memory runs out, \
+                 and so do batch systems"
+            ),
+            _ => format!("rank {rank} was ended by {}", signal_name(signal)),
+        })
+    };
+    let unknown = || {
+        let (rank, _) = noted.first()?;
+        Some(format!(
+            "rank {rank} ended without a word: it was killed, perhaps for want of this machine's own memory, or \
+             ended itself with os._exit"
+        ))
+    };
+    fault.or_else(killed).or_else(unknown)
+}
+
+const SIGKILL: i32 = 9;
+const SIGTERM: i32 = 15;
+
+/// The signal that ended a process, if its launcher says so.
+fn signal_that_ended(findings: &Findings, pid: u32) -> Option<i32> {
+    let mut exits = findings.processes.iter().flat_map(|each| &each.child_exits);
+    let exit = exits.find(|exit| exit.pid == pid)?;
+    (exit.exit_code < 0).then_some(-exit.exit_code)
+}
+
+fn signal_name(number: i32) -> String {
+    const NAMES: [(i32, &str); 12] = [
+        (1, "SIGHUP"),
+        (2, "SIGINT"),
+        (3, "SIGQUIT"),
+        (4, "SIGILL"),
+        (6, "SIGABRT"),
+        (7, "SIGBUS"),
+        (8, "SIGFPE"),
+        (10, "SIGUSR1"),
+        (11, "SIGSEGV"),
+        (12, "SIGUSR2"),
+        (24, "SIGXCPU"),
+        (31, "SIGSYS"),
+    ];
+    let known = NAMES.iter().find(|(known, _)| *known == number);
+    known.map_or_else(
+        || format!("signal {number}"),
+        |(_, name)| (*name).to_owned(),
+    )
+}
+
+/// Why ranks are no job that works, although each of them ended well, in a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unworkable {
+    /// None of them made a process group, however long they were rehearsed.
+    NeverMet(String),
+    /// Some made a group without the others, or they called what waits for each other.
+    Hangs(String),
+}
+
+impl Unworkable {
+    /// What the ranks of a run that has ended left in its folder, if it shows that they do not work together.
+    pub fn found(findings: &Findings, run_dir: &Path) -> Option<Self> {
+        let circle = || find_circle(run_dir).map(|circle| Self::Hangs(circle.to_string()));
+        Self::by_reports(findings).or_else(circle)
+    }
+
+    fn by_reports(findings: &Findings) -> Option<Self> {
+        // A report that cannot be read may be that of a rank which did everything right.
+        if !findings.used_cuda() || !findings.damages.is_empty() {
+            return None;
+        }
+        let apart = never_met(findings).map(Self::NeverMet);
+        apart.or_else(|| never_joined(findings).map(Self::Hangs))
+    }
+
+    pub fn sentence(&self) -> &str {
+        match self {
+            Self::NeverMet(sentence) | Self::Hangs(sentence) => sentence,
+        }
+    }
+}
+
+/// A sentence if several ranks were started and none of them made a process group.
+fn never_met(findings: &Findings) -> Option<String> {
+    let started = &findings.started_ranks;
+    let mut processes = findings.processes.iter();
+    let has_met = started.has_communicators || processes.any(|each| each.world_size.is_some());
+    let ranks: Vec<u32> = started.by_variables.keys().copied().collect();
+    (ranks.len() > 1 && !has_met).then(|| {
+        format!(
+            "{} were started together and none of them called init_process_group: each works by itself, and nothing is \
+             distributed (to rehearse one alone, start the script without its launcher)",
+            listed(&ranks)
+        )
+    })
+}
+
+/// A sentence if some ranks made a group and others, which belong to it, ended without that.
+fn never_joined(findings: &Findings) -> Option<String> {
+    let started = &findings.started_ranks;
+    let of_job = findings.processes.iter().filter_map(|process| {
+        let size = process.world_size.filter(|size| *size > 1)?;
+        Some((process.rank?, size))
+    });
+    let of_job: BTreeMap<u32, u32> = of_job.collect();
+    let size = of_job.values().copied().max()?;
+    let are_all_here = started.here.is_some_and(|here| here >= size);
+    let expected: Vec<u32> = match started.by_variables.is_empty() {
+        true if are_all_here => (0..size).collect(),
+        _ => started.by_variables.keys().copied().collect(),
+    };
+    let missing: Vec<u32> = expected
+        .into_iter()
+        .filter(|rank| *rank < size && !of_job.contains_key(rank))
+        .collect();
+    if missing.is_empty() || of_job.len() >= size as usize {
+        return None;
+    }
+    let joined: Vec<u32> = of_job.into_keys().collect();
+    Some(format!(
+        "{} ended without joining the job of {size} ranks that {} began: a real job would hang at the first call that \
+         needs all of them",
+        listed(&missing),
+        listed(&joined)
+    ))
+}
+
+/// What ranks did when they were ended, if one of them waited for another: `rank 0 waits in all_reduce at train.py:9,
+/// rank 1 is at train.py:7`. Who waits comes first.
+pub fn in_the_end(findings: &Findings) -> Option<String> {
+    const MOST: usize = 4;
+    let waiting = &findings.started_ranks.waiting;
+    let noted = findings.notes.iter().filter_map(|note| match note {
+        Note::Rank { rank, process } => Some((*rank, *process)),
+        _ => None,
+    });
+    let reported = findings.processes.iter();
+    let reported = reported.filter_map(|process| Some((process.rank?, process.pid)));
+    let ranks: BTreeSet<(u32, u32)> = noted.chain(reported).collect();
+    let place = |(rank, pid): (u32, u32)| {
+        if let Some(call) = waiting.get(&pid) {
+            return Some((false, rank, format!("rank {rank} waits in {call}")));
+        }
+        let process = findings.processes.iter().find(|each| each.pid == pid)?;
+        let interrupted = process.exception_at.as_ref().filter(|_| {
+            let exception = process.exception.as_deref();
+            exception.is_some_and(|name| name.starts_with("KeyboardInterrupt"))
+        });
+        let line = process.terminated_at.as_ref().or(interrupted)?;
+        Some((true, rank, format!("rank {rank} is at {line}")))
+    };
+    let mut places: Vec<(bool, u32, String)> = ranks.into_iter().filter_map(place).collect();
+    places.sort();
+    let is_waiting = places.first().is_some_and(|(is_busy, ..)| !is_busy);
+    // Those who wait are many and alike.
+    let busy = places.iter().filter(|(is_busy, ..)| *is_busy);
+    let waiting = places.iter().filter(|(is_busy, ..)| !is_busy).take(1);
+    let words: Vec<String> = waiting
+        .chain(busy)
+        .take(MOST)
+        .map(|it| it.2.clone())
+        .collect();
+    is_waiting.then(|| words.join(", "))
+}
+
+/// `rank 3`, `ranks 0 and 1`, `ranks 0, 1, 2 and 61 more`.
+fn listed(ranks: &[u32]) -> String {
+    const MOST: usize = 8;
+    let words: Vec<String> = ranks.iter().take(MOST).map(u32::to_string).collect();
+    match (words.split_last(), ranks.len()) {
+        (Some((only, [])), _) => format!("rank {only}"),
+        (Some((last, others)), count) if count <= MOST => {
+            format!("ranks {} and {last}", others.join(", "))
+        }
+        (_, count) => format!(
+            "ranks {} and {} more",
+            words.join(", "),
+            count - MOST.min(count)
+        ),
+    }
 }
 
 /// A sentence if a rank's number is too high for the job, which then failed.
@@ -184,8 +380,9 @@ pub fn is_consequence(findings: &Findings, exception: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::started_ranks::StartedRanks;
     use ghostgpu_session::card_usage::{CardUse, ProcessUse};
-    use ghostgpu_session::{AllocatorPeaks, ProcessReport};
+    use ghostgpu_session::{AllocatorPeaks, ChildExit};
 
     fn process(pid: u32, rank: Option<u32>, reserved: u64) -> ProcessReport {
         ProcessReport {
@@ -336,5 +533,138 @@ mod tests {
             ..Findings::default()
         };
         assert_eq!(ranks(&findings), []);
+    }
+
+    /// Ranks that were started as these processes, on this machine.
+    fn started(ranks: &[(u32, u32)]) -> StartedRanks {
+        StartedRanks {
+            by_variables: ranks.iter().copied().collect(),
+            here: Some(ranks.len() as u32),
+            ..StartedRanks::default()
+        }
+    }
+
+    fn on_card(processes: Vec<ProcessReport>, started_ranks: StartedRanks) -> Findings {
+        Findings {
+            processes,
+            started_ranks,
+            cards: vec![CardUse {
+                used_bytes: 0,
+                peak_bytes: 5,
+            }],
+            ..Findings::default()
+        }
+    }
+
+    fn unworkable(findings: &Findings) -> Option<String> {
+        Unworkable::by_reports(findings).map(|it| it.sentence().to_owned())
+    }
+
+    #[test]
+    fn ranks_that_make_no_group_are_told_that_nothing_is_distributed() {
+        let apart = |pid| ProcessReport {
+            pid,
+            ..ProcessReport::default()
+        };
+        let both = started(&[(0, 2), (1, 3)]);
+        let findings = on_card(vec![apart(2), apart(3)], both.clone());
+        let told = unworkable(&findings).expect("a sentence");
+        assert!(
+            told.starts_with(
+                "ranks 0 and 1 were started together and none of them called init_process_group"
+            ),
+            "{told}"
+        );
+        // One rank alone is a script whose variables say nothing, and so is one that leaves the card alone.
+        assert_eq!(
+            unworkable(&on_card(vec![apart(2)], started(&[(0, 2)]))),
+            None
+        );
+        let mut elsewhere = findings.clone();
+        elsewhere.cards.clear();
+        assert_eq!(unworkable(&elsewhere), None);
+        let mut by_other_means = findings;
+        by_other_means.started_ranks.has_communicators = true;
+        assert_eq!(unworkable(&by_other_means), None);
+        let alone = |pid| ProcessReport {
+            world_size: Some(1),
+            ..process(pid, Some(0), 5)
+        };
+        assert_eq!(unworkable(&on_card(vec![alone(2), alone(3)], both)), None);
+    }
+
+    #[test]
+    fn a_rank_that_never_joins_is_named() {
+        let both = started(&[(0, 2), (1, 3)]);
+        let spawned = StartedRanks {
+            here: Some(2),
+            ..StartedRanks::default()
+        };
+        for started in [both.clone(), spawned] {
+            let told = unworkable(&on_card(vec![process(2, Some(0), 5)], started));
+            let expected = "rank 1 ended without joining the job of 2 ranks that rank 0 began: a real job would hang at \
+                            the first call that needs all of them";
+            assert_eq!(told.as_deref(), Some(expected));
+        }
+        let together = vec![process(2, Some(0), 5), process(3, Some(1), 5)];
+        assert_eq!(unworkable(&on_card(together.clone(), both)), None);
+        // The third is not part of a job of two, and the second of these runs on another machine.
+        let three = started(&[(0, 2), (1, 3), (2, 4)]);
+        assert_eq!(unworkable(&on_card(together, three)), None);
+        let first = vec![process(2, Some(0), 5)];
+        assert_eq!(unworkable(&on_card(first, started(&[(0, 2)]))), None);
+    }
+
+    #[test]
+    fn ranks_whose_time_is_up_are_told_with_where_they_are() {
+        let busy = ProcessReport {
+            exception: Some("KeyboardInterrupt".to_owned()),
+            exception_at: Some("train.py:7".to_owned()),
+            ..process(3, Some(1), 5)
+        };
+        let mut findings = on_card(vec![busy], started(&[(0, 2), (1, 3), (2, 4)]));
+        assert_eq!(in_the_end(&findings), None);
+        findings.notes = [(0, 2), (2, 4)]
+            .map(|(rank, process)| Note::Rank { rank, process })
+            .to_vec();
+        let waits = |pid| (pid, "barrier at train.py:9".to_owned());
+        findings.started_ranks.waiting = [2, 4].map(waits).into();
+        let told = in_the_end(&findings);
+        let expected = "rank 0 waits in barrier at train.py:9, rank 1 is at train.py:7";
+        assert_eq!(told.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_rank_that_died_is_told_by_its_signal_and_only_a_kill_is_about_memory() {
+        let died = |fault: Option<&str>, exit_code: Option<i32>| {
+            let mut started = started(&[(0, 2), (1, 3)]);
+            started.faults = fault.map(|text| (3, text.to_owned())).into_iter().collect();
+            let exits = [(2, -15), (3, exit_code.unwrap_or(1))];
+            let launcher = ProcessReport {
+                child_exits: exits
+                    .map(|(pid, exit_code)| ChildExit { pid, exit_code })
+                    .to_vec(),
+                ..process(1, None, 0)
+            };
+            let mut findings = on_card(vec![launcher], started);
+            findings.notes = [(0, 2), (1, 3)]
+                .map(|(rank, process)| Note::Rank { rank, process })
+                .to_vec();
+            match untold_trouble(&findings) {
+                Some(Note::Ranks { text, .. }) => text,
+                other => panic!("{other:?}"),
+            }
+        };
+        let fault = "Fatal Python error: Segmentation fault\n\n  File \"/home/me/train.py\", line 9 in <module>\n";
+        assert_eq!(
+            died(Some(fault), Some(-11)),
+            "rank 1 died of a segmentation fault (SIGSEGV) at train.py:9"
+        );
+        assert_eq!(died(None, Some(-11)), "rank 1 was ended by SIGSEGV");
+        assert!(
+            died(None, Some(-9))
+                .starts_with("rank 1 was killed by SIGKILL: the system does that when")
+        );
+        assert!(died(None, None).contains("ended without a word"));
     }
 }

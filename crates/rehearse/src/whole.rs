@@ -236,6 +236,7 @@ impl WholeRuns {
         let first = shortened.next()?;
         match run.completion() {
             // The script may depend on whole passes, for example on one result per sample.
+            Completion::ScriptFailed if run.have_ranks_never_met() => None,
             Completion::ScriptFailed => Some(format!(
                 "with shortened ones the script ended with {}",
                 run.exception().unwrap_or("an error of its own")

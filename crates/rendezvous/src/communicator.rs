@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ghostgpu_session::files::{RANK_LEFT_PREFIX, RANKS_FOLDER};
 use serde::{Deserialize, Serialize};
 
-use crate::call::{Call, Function};
+use crate::call::{Call, Channel, Function};
 use crate::log::{Bytes, Reader, Writer};
 use crate::machine::{ProcessId, Surroundings};
 use crate::trouble::Trouble;
@@ -32,10 +32,17 @@ pub struct Member {
     pub host: String,
     /// The card, as the bus knows it.
     pub bus: String,
+    /// The line of the script at which it takes part, as `train.py:41`; empty where it is not known.
+    pub line: String,
+}
+
+/// The rank in the whole job of a communicator's rank.
+pub(crate) fn job_rank(rank: u32, member: &Member) -> u32 {
+    member.job_rank.unwrap_or(rank)
 }
 
 #[derive(Serialize, Deserialize)]
-enum Record {
+pub(crate) enum Record {
     Joined(Member),
     Called(Call),
 }
@@ -47,8 +54,27 @@ pub enum Ticket {
     Collective(u64),
     /// The so-many-th message from a rank.
     Message { from: u32, number: u64 },
-    /// A message to another rank, which is sent whether or not it has been received.
-    Sent,
+    /// The so-many-th message to a rank.
+    Sent { to: u32, number: u64 },
+}
+
+impl Ticket {
+    /// Which of the rank's calls in its communicator this is.
+    pub fn place(self) -> (Channel, u64) {
+        match self {
+            Self::Collective(number) => (Channel::Collectives, number),
+            Self::Message { from, number } => (Channel::From(from), number),
+            Self::Sent { to, number } => (Channel::To(to), number),
+        }
+    }
+
+    pub fn at(channel: Channel, number: u64) -> Self {
+        match channel {
+            Channel::Collectives => Self::Collective(number),
+            Channel::From(from) => Self::Message { from, number },
+            Channel::To(to) => Self::Sent { to, number },
+        }
+    }
 }
 
 /// What is known of one rank.
@@ -58,6 +84,8 @@ struct Peer {
     member: Option<Member>,
     collectives: Vec<(Call, Bytes)>,
     messages: BTreeMap<u32, Vec<(Call, Bytes)>>,
+    /// How many messages it has asked for, by sender.
+    receptions: BTreeMap<u32, u64>,
     /// How many of its collectives were compared with ours.
     compared: usize,
     /// How many of its messages to us were compared with what we receive.
@@ -73,6 +101,7 @@ struct Inner {
     peers: Vec<Peer>,
     collectives: Vec<Call>,
     receptions: BTreeMap<u32, Vec<Call>>,
+    sent: BTreeMap<u32, Vec<Call>>,
 }
 
 #[derive(Debug)]
@@ -107,6 +136,7 @@ impl Communicator {
             member: None,
             collectives: Vec::new(),
             messages: BTreeMap::new(),
+            receptions: BTreeMap::new(),
             compared: 0,
             compared_messages: 0,
             is_awaited: !absent.contains(&rank),
@@ -124,6 +154,7 @@ impl Communicator {
                 peers,
                 collectives: Vec::new(),
                 receptions: BTreeMap::new(),
+                sent: BTreeMap::new(),
             }),
             own,
         })
@@ -237,21 +268,23 @@ impl Communicator {
         };
         for (rank, member) in members() {
             if member.size != self.size() {
-                return Err(Trouble::WorldSizes {
-                    rank: self.rank,
-                    size: self.size(),
-                    other: rank,
-                    other_size: member.size,
-                });
+                let size_of = |rank, member: &Member| {
+                    (job_rank(rank, member), member.size, member.line.clone())
+                };
+                let mut sides = [size_of(self.rank, &self.own), size_of(rank, member)];
+                // Both ranks tell it in the same words.
+                sides.sort();
+                return Err(Trouble::WorldSizes(sides));
             }
             let twin = members().find(|(other, twin)| {
                 *other < rank && twin.host == member.host && twin.bus == member.bus
             });
-            if let Some((other, _)) = twin {
+            if let Some((other, twin)) = twin {
                 return Err(Trouble::SameCard {
-                    rank,
-                    other,
+                    rank: job_rank(rank, member),
+                    other: job_rank(other, twin),
                     bus: member.bus.clone(),
+                    line: self.own.line.clone(),
                 });
             }
         }
@@ -265,7 +298,12 @@ impl Communicator {
             .own
             .append(&Record::Called(call.clone()), values.unwrap_or_default())?;
         Ok(match (call.function, call.root) {
-            (Function::Send, _) => Ticket::Sent,
+            (Function::Send, Some(to)) => {
+                let sent = inner.sent.entry(to).or_default();
+                sent.push(call);
+                let number = sent.len() as u64 - 1;
+                Ticket::Sent { to, number }
+            }
             (Function::Receive, Some(from)) => {
                 let receptions = inner.receptions.entry(from).or_default();
                 receptions.push(call);
@@ -281,8 +319,8 @@ impl Communicator {
         })
     }
 
-    /// The last of this rank's collectives, and the last of its messages from each other: who waits for these waits
-    /// for all.
+    /// The last of this rank's collectives, and the last of its messages from and to each other: who waits for these
+    /// waits for all.
     pub fn newest(&self) -> Vec<Ticket> {
         let inner = self.inner();
         let collective = (inner.collectives.len() as u64).checked_sub(1);
@@ -290,8 +328,12 @@ impl Communicator {
             let number = (received.len() as u64).checked_sub(1)?;
             Some(Ticket::Message { from, number })
         });
+        let sent = inner.sent.iter().filter_map(|(&to, sent)| {
+            let number = sent.iter().rposition(Call::needs_receiver)? as u64;
+            Some(Ticket::Sent { to, number })
+        });
         let collective = collective.map(Ticket::Collective);
-        collective.into_iter().chain(messages).collect()
+        collective.into_iter().chain(messages).chain(sent).collect()
     }
 
     /// Waits until everybody has made the call.
@@ -323,7 +365,13 @@ impl Communicator {
     /// Who has not made the call yet, and still may.
     fn missing(&self, inner: &Inner, ticket: Ticket) -> Vec<Missing> {
         let has_come = |rank: u32, peer: &Peer| match ticket {
-            Ticket::Sent => true,
+            Ticket::Sent { to, number } => {
+                to != rank
+                    || peer
+                        .receptions
+                        .get(&self.rank)
+                        .is_some_and(|&received| received > number)
+            }
             Ticket::Collective(number) => peer.collectives.len() as u64 > number,
             Ticket::Message { from, number } => {
                 from != rank
@@ -405,7 +453,7 @@ impl Communicator {
     pub fn values(&self, ticket: Ticket, from: u32) -> Option<Vec<u8>> {
         let from = match ticket {
             Ticket::Collective(_) => self.speaker_for(from),
-            Ticket::Message { .. } | Ticket::Sent => from,
+            Ticket::Message { .. } | Ticket::Sent { .. } => from,
         };
         let inner = self.inner();
         let peer = inner.peers.get(from as usize)?;
@@ -455,7 +503,9 @@ impl Inner {
                         (Function::Send, Some(to)) => {
                             peer.messages.entry(to).or_default().push((call, bytes));
                         }
-                        (Function::Receive, _) => {}
+                        (Function::Receive, Some(from)) => {
+                            *peer.receptions.entry(from).or_default() += 1;
+                        }
                         _ => peer.collectives.push((call, bytes)),
                     },
                 }
@@ -472,7 +522,7 @@ impl Inner {
 
     fn own_call(&self, ticket: Ticket) -> Option<&Call> {
         match ticket {
-            Ticket::Sent => None,
+            Ticket::Sent { to, number } => self.sent.get(&to)?.get(number as usize),
             Ticket::Collective(number) => self.collectives.get(number as usize),
             Ticket::Message { from, number } => self.receptions.get(&from)?.get(number as usize),
         }

@@ -8,15 +8,20 @@
 //! Who waits compares what the peers called with its own calls, and finds out when a peer will never come:
 //! it has ended, or waits itself, in a circle, or stands still. That is a [`Trouble`], told in a sentence,
 //! where a real job would hang.
+//!
+//! Calls that everybody has made may still wait for each other on the cards. That needs all logs, and is looked for
+//! when the job is over ([`find_circle`]).
 
 mod call;
+mod circles;
 mod communicator;
 mod log;
 mod machine;
 mod trouble;
 mod waiting;
 
-pub use call::{Call, Function};
+pub use call::{Call, Channel, Dependency, Function, element_bytes};
+pub use circles::find_circle;
 pub use communicator::{Communicator, Member, Ticket};
 pub use machine::{Machine, ProcessId, Surroundings, this_process};
 pub use trouble::Trouble;

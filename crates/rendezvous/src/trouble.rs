@@ -20,6 +20,8 @@ pub enum Trouble {
     },
     /// Ranks wait for each other: each one, and what it waits in.
     Circle(Vec<(u32, String)>),
+    /// The same on their cards, of which some wait until others take what they send.
+    CircleOfMessages(Vec<(u32, String)>),
     /// A rank does nothing.
     StandsStill {
         rank: u32,
@@ -29,17 +31,17 @@ pub enum Trouble {
         stands_at: Option<String>,
         seconds: u64,
     },
-    /// Ranks were told different numbers of ranks.
-    WorldSizes {
-        rank: u32,
-        size: u32,
-        other: u32,
-        other_size: u32,
-    },
+    /// Ranks were told different numbers of ranks: two ranks, with their numbers and lines.
+    WorldSizes([(u32, u32, String); 2]),
     /// Two processes are the same rank.
     SameRank { rank: u32 },
     /// Two ranks of one machine use the same card.
-    SameCard { rank: u32, other: u32, bus: String },
+    SameCard {
+        rank: u32,
+        other: u32,
+        bus: String,
+        line: String,
+    },
     /// Ranks of which nothing was seen.
     NeverCame {
         missing: Vec<u32>,
@@ -80,7 +82,7 @@ impl fmt::Display for Trouble {
                 formatter,
                 "rank {rank} waits in {waits_in} for rank {ended}, which has ended: a real job would hang there"
             ),
-            Self::Circle(waiting) => {
+            Self::Circle(waiting) | Self::CircleOfMessages(waiting) => {
                 for (place, (rank, waits_in)) in waiting.iter().enumerate() {
                     let separator = if place == 0 { "" } else { ", " };
                     let (next, _) = &waiting[(place + 1) % waiting.len()];
@@ -89,7 +91,14 @@ impl fmt::Display for Trouble {
                         "{separator}rank {rank} waits in {waits_in} for rank {next}"
                     )?;
                 }
-                formatter.write_str(": a real job would hang there")
+                formatter.write_str(": a real job would hang there")?;
+                match self {
+                    Self::CircleOfMessages(_) => formatter.write_str(
+                        ", unless NCCL's buffers hold the messages, which it does not promise \
+                         (torch.distributed.batch_isend_irecv)",
+                    ),
+                    _ => Ok(()),
+                }
             }
             Self::StandsStill {
                 rank,
@@ -106,22 +115,27 @@ impl fmt::Display for Trouble {
                     .iter()
                     .try_for_each(|line| write!(formatter, " at {line}"))
             }
-            Self::WorldSizes {
-                rank,
-                size,
-                other,
-                other_size,
-            } => write!(
+            Self::WorldSizes([(rank, size, line), (other, other_size, other_line)]) => write!(
                 formatter,
-                "rank {rank} expects {size} ranks, and rank {other} expects {other_size}"
+                "rank {rank} makes a group of {size} ranks{} where rank {other} makes one of {other_size}{}: a real job \
+                 would hang there",
+                At(line),
+                At(other_line)
             ),
             Self::SameRank { rank } => {
                 write!(formatter, "two processes take part as rank {rank}")
             }
             // NCCL's own words.
-            Self::SameCard { rank, other, bus } => write!(
+            Self::SameCard {
+                rank,
+                other,
+                bus,
+                line,
+            } => write!(
                 formatter,
-                "Duplicate GPU detected : rank {rank} and rank {other} both on CUDA device {bus}"
+                "Duplicate GPU detected : rank {rank} and rank {other} both on CUDA device {bus}{} \
+                 (torch.cuda.set_device gives each rank its own)",
+                At(line)
             ),
             Self::NeverCame {
                 missing,
@@ -139,6 +153,18 @@ impl fmt::Display for Trouble {
             Self::Folder(problem) => {
                 write!(formatter, "the ranks' folder cannot be used: {problem}")
             }
+        }
+    }
+}
+
+/// ` at train.py:41`, or nothing where the line is not known.
+struct At<'a>(&'a str);
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            "" => Ok(()),
+            line => write!(formatter, " at {line}"),
         }
     }
 }

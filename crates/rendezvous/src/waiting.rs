@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ghostgpu_session::files::{RANK_BLOCKED_PREFIX, RANK_STANDING_PREFIX};
+use ghostgpu_session::files::{RANK_BLOCKED_PREFIX, RANK_STANDING_PREFIX, RANK_WAITING_PREFIX};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{ProcessId, Surroundings};
@@ -97,7 +97,11 @@ impl<'a, S: Surroundings> Wait<'a, S> {
             (self.began.elapsed() / 8).clamp(Duration::from_micros(50), Duration::from_millis(20));
         match self.surroundings.pause(pause) {
             true => Ok(()),
-            false => Err(Trouble::Interrupted),
+            false => {
+                // The notice stays: it says where the process was when it was ended.
+                self.is_told = false;
+                Err(Trouble::Interrupted)
+            }
         }
     }
 
@@ -199,7 +203,7 @@ impl<S> Drop for Wait<'_, S> {
 }
 
 fn notice_path(folder: &Path, pid: u32) -> PathBuf {
-    folder.join(format!("waiting-{pid}"))
+    folder.join(format!("{RANK_WAITING_PREFIX}{pid}"))
 }
 
 /// The line at which a process stands still, if its agent has said so.

@@ -41,6 +41,7 @@ fn member(rank: u32, size: u32) -> Member {
         size,
         host: String::new(),
         bus: format!("{rank}000"),
+        line: "train.py:3".to_owned(),
     }
 }
 
@@ -67,6 +68,7 @@ fn call(function: Function, count: u64, root: Option<u32>) -> Call {
         root,
         part: None,
         line: format!("train.py:{count}"),
+        after: Vec::new(),
     }
 }
 
@@ -268,11 +270,13 @@ fn ranks_that_cannot_work_together_do_not_begin() {
     let cases: [(Change, &str); 2] = [
         (
             |member| member.size = 4,
-            "rank 0 expects 2 ranks, and rank 1 expects 4",
+            "rank 0 makes a group of 2 ranks at train.py:3 where rank 1 makes one of 4 at train.py:3: a real job would \
+             hang there",
         ),
         (
             |member| member.bus = "0000".to_owned(),
-            "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 0000",
+            "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 0000 at train.py:3 \
+             (torch.cuda.set_device gives each rank its own)",
         ),
     ];
     for (change, words) in cases {
@@ -300,4 +304,27 @@ fn two_ranks_on_one_card_are_fine_if_they_say_that_they_are_on_two_machines() {
         Communicator::join(folder.path(), "world", rank, member, BTreeSet::new()).expect("joined")
     });
     assert_eq!(members[0].meet(&Made::default()), Ok(()));
+}
+
+#[test]
+fn a_large_message_is_waited_for_until_it_is_received_and_a_small_one_is_not() {
+    let machine = Made::default();
+    let told = each(2, &machine, |rank, communicator, machine| {
+        if rank == 1 {
+            machine.ended.lock().expect("lock").insert(101);
+            return None;
+        }
+        let post = |count| communicator.post(call(Function::Send, count, Some(1)), None);
+        post(4).expect("posted");
+        assert_eq!(communicator.newest(), []);
+        let ticket = post(4 << 20).expect("posted");
+        assert_eq!(communicator.newest(), [ticket]);
+        communicator.wait(ticket, machine).err()
+    });
+    let trouble = told[0].as_ref().expect("nobody receives it");
+    assert_eq!(
+        trouble.to_string(),
+        "rank 0 waits in send of 4194304 × float32 to rank 1 at train.py:4194304 for rank 1, which has ended: a real \
+         job would hang there"
+    );
 }

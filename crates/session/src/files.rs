@@ -39,3 +39,19 @@ pub const RANK_BLOCKED_PREFIX: &str = "blocked-";
 /// A file with this prefix and a process id, in that folder, says where else the main thread of the process has stood for
 /// some seconds. From the agent.
 pub const RANK_STANDING_PREFIX: &str = "standing-";
+
+/// A file with this prefix and a process id, in that folder, says as which rank of how many the process was started. From
+/// the agent, before the script begins.
+pub const RANK_STARTED_PREFIX: &str = "started-";
+
+/// A file with this prefix, in that folder, lists the processes that `torch.multiprocessing` has started at once. From the
+/// agent.
+pub const RANK_SPAWNED_PREFIX: &str = "spawned-";
+
+/// A file with this prefix and a process id, in that folder, says which call of other ranks the process waits for. From
+/// the library; it stays if the process is ended there.
+pub const RANK_WAITING_PREFIX: &str = "waiting-";
+
+/// A file with this prefix and a process id, in that folder, holds what Python's `faulthandler` wrote when the rank died of
+/// a fatal signal; it is empty while it lives. From the agent.
+pub const RANK_FAULT_PREFIX: &str = "fault-";

@@ -14,7 +14,7 @@ mod request;
 /// A trick that the agent applies while the script runs.
 pub use ghostgpu_tricks::Request as TrickRequest;
 pub use report::{
-    AllocatorPeaks, ChangeReport, Coverage, Covered, Declined, GroupFamily, MemoryLimit,
+    AllocatorPeaks, ChangeReport, ChildExit, Coverage, Covered, Declined, GroupFamily, MemoryLimit,
     NotReached, Note, OomReport, ProcessReport, RefusedCall, SizePointReport, StackFrame,
     StepPeaks, TrainingData, TrainingPart, TrickRefusal, WrittenFile,
 };

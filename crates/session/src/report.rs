@@ -112,6 +112,12 @@ pub struct ProcessReport {
     pub refused: Vec<RefusedCall>,
     /// The exception that ended the script, if one did (`KeyError: 'x'`).
     pub exception: Option<String>,
+    /// The user's line that raised it, as `train.py:41`.
+    pub exception_at: Option<String>,
+    /// The user's line at which `SIGTERM` found the process.
+    pub terminated_at: Option<String>,
+    /// Of a launcher: how the processes ended that made it give up.
+    pub child_exits: Vec<ChildExit>,
     /// Remarks that do not affect the answer: redirected checkpoints, faults of the agent.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -145,6 +151,14 @@ pub struct ProcessReport {
     pub refused_trick: Option<TrickRefusal>,
     /// Why the script declines what it was asked to do, if it does: `estimate`, whose script is ours.
     pub declined: Option<Declined>,
+}
+
+/// How a process ended, as the one that started it says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildExit {
+    pub pid: u32,
+    /// Negative: the signal that ended it.
+    pub exit_code: i32,
 }
 
 /// What a script says that declines, and what the user may do.

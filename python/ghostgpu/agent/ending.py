@@ -16,6 +16,8 @@ import os
 import signal
 import sys
 import threading
+import traceback
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Callable
 
@@ -23,7 +25,7 @@ from . import oom
 from .guard import quietly
 from .memory_fraction import memory_limits
 from .peaks import PeakTracker, used_devices
-from .report import RECORD, Declined
+from .report import RECORD, ChildExit, Declined
 from .stacks import current_frames, is_user_code, users_line
 
 
@@ -95,9 +97,10 @@ class Ending:
     def _at_exit(self) -> None:
         # The interpreter sets these when it prints a traceback, whatever `sys.excepthook` is.
         error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-        if isinstance(error, BaseException):
-            self._note_exception(error)
-        self.write()
+        with _undisturbed():
+            if isinstance(error, BaseException):
+                self._note_exception(error)
+            self.write()
         has_failed = isinstance(error, Exception) and self._ends_at_once_if_failed()
         if (self._ends_at_once or has_failed) and not self._is_forked:
             self._leave(error)
@@ -142,6 +145,8 @@ class Ending:
     def _note_exception(self, error: BaseException) -> None:
         text = str(error).strip().splitlines()
         RECORD.report.exception = type(error).__name__ + (f": {text[0]}" if text else "")
+        RECORD.report.exception_at = _users_line_in(error)
+        RECORD.report.child_exits = quietly(_child_exits)(error) or []
         declined = getattr(error, "ghostgpu_declined", None)
         if declined is not None:
             RECORD.report.declined = Declined(*declined)
@@ -193,6 +198,7 @@ class Ending:
         line = users_line()
         text = str(status).strip().splitlines() or [""]
         RECORD.report.exception = f"SystemExit at {line}: {text[0]}"
+        RECORD.report.exception_at = None
         for explain in self._exit_explanations:
             explain(line)
 
@@ -232,10 +238,45 @@ class Ending:
             signal.signal(signal.SIGTERM, self._on_terminate)
 
     def _on_terminate(self, number: int, frame: FrameType | None) -> None:
+        RECORD.report.terminated_at = quietly(users_line)()
         quietly(self.write)()
         # Then die of the signal, as the script would have without us.
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ignore Ctrl-C for so long: launchers pass it on, and a second one must not cost a report."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        # None stands for a handler that was not set from Python.
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+
+
+def _users_line_in(error: BaseException) -> str | None:
+    """The innermost line of the user's code that an exception came through, as `train.py:41`."""
+    line = None
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
+        if is_user_code(file):
+            line = f"{os.path.basename(file)}:{number}"
+    return line
+
+
+def _child_exits(error: BaseException) -> list[ChildExit]:
+    """How the children ended of which a launcher's exception tells: torchrun's of all of them, that
+    of `torch.multiprocessing` of the first."""
+    failures: Any = getattr(error, "failures", None)
+    if isinstance(failures, dict):
+        return [ChildExit(int(each.pid), int(each.exitcode)) for each in failures.values()]
+    pid, code = getattr(error, "error_pid", None), getattr(error, "exit_code", None)
+    return [ChildExit(pid, code)] if isinstance(pid, int) and isinstance(code, int) else []
 
 
 def _skip_last_collections() -> None:

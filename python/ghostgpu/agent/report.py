@@ -175,6 +175,15 @@ class CoverageReport:
 
 
 @dataclass
+class ChildExit:
+    """How a process ended, as the one that started it says."""
+
+    pid: int
+    exit_code: int
+    """Negative: the signal that ended it."""
+
+
+@dataclass
 class ProcessReport:
     """The contents of `agent-<pid>.json`."""
 
@@ -196,6 +205,12 @@ class ProcessReport:
     assumptions: list[str] = field(default_factory=list)
     refused: list[RefusedCall] = field(default_factory=list)
     exception: str | None = None
+    exception_at: str | None = None
+    """The user's line that raised it."""
+    terminated_at: str | None = None
+    """The user's line at which SIGTERM found it."""
+    child_exits: list[ChildExit] = field(default_factory=list)
+    """Of a launcher: how the processes ended that made it give up."""
     notes: list[str] = field(default_factory=list)
     unrecorded: str | None = None
     """Why attribution was requested but not recorded."""

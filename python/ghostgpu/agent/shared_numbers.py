@@ -21,6 +21,10 @@ RANKS_FOLDER = "ranks"
 RANK_LEFT_PREFIX = "left-"
 RANK_BLOCKED_PREFIX = "blocked-"
 RANK_STANDING_PREFIX = "standing-"
+RANK_STARTED_PREFIX = "started-"
+RANK_SPAWNED_PREFIX = "spawned-"
+RANK_WAITING_PREFIX = "waiting-"
+RANK_FAULT_PREFIX = "fault-"
 
 # The file that all processes of a run share.
 USAGE_FILE = "card.usage"

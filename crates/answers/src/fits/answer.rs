@@ -5,7 +5,7 @@ use ghostgpu_device::DeviceSheet;
 use ghostgpu_plan::Smallest;
 use ghostgpu_plan::verdict::Judgement;
 use ghostgpu_recording::{AssumedSizes, DevicePeak, Gpu, Verdict, Versions};
-use ghostgpu_rehearse::{Completion, EXIT_FAILURE, Findings, Prepared, Run};
+use ghostgpu_rehearse::{Completion, Findings, Prepared, Run};
 use ghostgpu_session::Note;
 use ghostgpu_text::{grouped, human};
 use ghostgpu_whatif::PeakRanges;
@@ -191,12 +191,7 @@ pub fn answer(
         process_count: findings.processes.len(),
         exception: run.exception().map(str::to_owned),
         script_exit_code: run.ending.shell_code(),
-        exit_code: match (verdict.exit_code(), run.ranks_trouble()) {
-            (Some(code), _) => code,
-            // A failure that the launcher's exit code does not show.
-            (None, Some(_)) => EXIT_FAILURE,
-            (None, None) => run.ending.shell_code(),
-        },
+        exit_code: verdict.exit_code().unwrap_or_else(|| run.failure_code()),
         covered: coverage.covered,
         not_reached: coverage.not_reached,
     }

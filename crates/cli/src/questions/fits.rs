@@ -125,7 +125,8 @@ fn told(
     ) {
         let not_run = match question.job.ranks {
             _ if question.finds_distinct_ranks => NotRun::Alike,
-            RankChoice::All => NotRun::Elsewhere,
+            RankChoice::All if are_elsewhere(run) => NotRun::Elsewhere,
+            RankChoice::All => NotRun::NotYet,
             _ => NotRun::NotAsked,
         };
         let grounds = grounds_in_words(&answer.ranks, not_run);
@@ -141,6 +142,13 @@ fn told(
     answer.next = next_command(&answer, &memory, &question.follow_ups);
     complete(&mut memory, &answer, prepared);
     (answer, memory)
+}
+
+/// Whether the launcher runs some of the job's ranks on other machines.
+fn are_elsewhere(run: &Run) -> bool {
+    let mut processes = run.findings.processes.iter();
+    let here = run.findings.started_ranks.here;
+    here.is_none_or(|here| processes.any(|each| each.world_size > Some(here)))
 }
 
 /// Says which files were written.

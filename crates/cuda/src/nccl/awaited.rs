@@ -9,14 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ghostgpu_device::{Order, StreamKey};
-use ghostgpu_rendezvous::Ticket;
-
-/// Of collectives all, of messages those of one sender: of each communicator the newest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Channel {
-    Collectives,
-    From(u32),
-}
+use ghostgpu_rendezvous::{Channel, Ticket};
 
 /// Calls that others must have made, as the newest in every channel of every communicator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,12 +18,18 @@ pub struct Awaited {
 }
 
 impl Awaited {
+    pub const fn new() -> Self {
+        Self {
+            newest: BTreeMap::new(),
+        }
+    }
+
     fn add(&mut self, key: (usize, Channel), number: u64) {
         let newest = self.newest.entry(key).or_insert(number);
         *newest = number.max(*newest);
     }
 
-    fn join(&mut self, other: &Self) {
+    pub fn join(&mut self, other: &Self) {
         for (&key, &number) in &other.newest {
             self.add(key, number);
         }
@@ -44,13 +43,7 @@ impl Awaited {
     pub fn tickets(&self) -> impl Iterator<Item = (usize, Ticket)> {
         self.newest
             .iter()
-            .map(|(&(communicator, channel), &number)| {
-                let ticket = match channel {
-                    Channel::Collectives => Ticket::Collective(number),
-                    Channel::From(from) => Ticket::Message { from, number },
-                };
-                (communicator, ticket)
-            })
+            .map(|(&(communicator, channel), &number)| (communicator, Ticket::at(channel, number)))
     }
 }
 
@@ -113,14 +106,9 @@ fn streams() -> Option<MutexGuard<'static, Streams>> {
 
 /// A call that needs others is handed to a stream.
 pub fn hand_in(stream: StreamKey, order: Order, communicator: usize, ticket: Ticket) {
+    let (channel, number) = ticket.place();
     let mut awaited = Awaited::default();
-    match ticket {
-        Ticket::Collective(number) => awaited.add((communicator, Channel::Collectives), number),
-        Ticket::Message { from, number } => {
-            awaited.add((communicator, Channel::From(from)), number);
-        }
-        Ticket::Sent => return,
-    }
+    awaited.add((communicator, channel), number);
     HAS_ANY.store(true, Ordering::Release);
     if let Some(mut streams) = streams() {
         streams.join(stream, order, &awaited);

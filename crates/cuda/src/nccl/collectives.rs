@@ -5,13 +5,13 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use ghostgpu_rendezvous::{Call, Communicator as Meeting, Function, Ticket};
+use ghostgpu_rendezvous::{Call, Communicator as Meeting, Function, Ticket, element_bytes};
 
 use super::communicator::is_alone;
-use super::result::{Collective, element_bytes};
-use super::{Communicator, awaited, ranks, status};
+use super::result::Collective;
+use super::{Communicator, ranks, status};
 use crate::runtime::graph::Node;
-use crate::runtime::stream::{capture_on, on_timeline, submit};
+use crate::runtime::stream::{awaited_by, capture_on, on_timeline, submit};
 use crate::{clock, device_work, handed_on, log_call, observer, state, write_out};
 
 type Data = *const c_void;
@@ -61,8 +61,8 @@ impl Work {
             clock::KERNEL + clock::copy_between_cards(bytes),
         );
         match self.post(&meeting, bytes) {
-            Ok(ticket) => {
-                self.follow(meeting, ticket, bytes);
+            Ok((ticket, is_awaited)) => {
+                self.follow(meeting, ticket, is_awaited, bytes);
                 status::SUCCESS
             }
             Err(trouble) => ranks::report(&trouble),
@@ -80,11 +80,13 @@ impl Work {
         status::SUCCESS
     }
 
+    /// Returns the call, and whether this rank waits for others in it.
     fn post(
         &self,
         meeting: &Meeting,
         bytes: usize,
-    ) -> Result<Ticket, ghostgpu_rendezvous::Trouble> {
+    ) -> Result<(Ticket, bool), ghostgpu_rendezvous::Trouble> {
+        let stream = self.stream as usize;
         let call = Call {
             function: self.function,
             count: self.count as u64,
@@ -93,19 +95,24 @@ impl Work {
             root: self.root.map(c_int::unsigned_abs),
             part: None,
             line: ranks::users_line(),
+            after: match capture_on(stream) {
+                None => ranks::dependencies(&awaited_by(stream), meeting.name()),
+                Some(_) => Vec::new(),
+            },
         };
+        let is_awaited = self.function != Function::Send || call.needs_receiver();
         let is_small = bytes <= handed_on::MAX_BYTES && !self.source.is_null();
         let values = is_small.then(|| handed_on::read_at_once(self.source as u64, bytes));
-        meeting.post(call, values.flatten().as_deref())
+        let ticket = meeting.post(call, values.flatten().as_deref())?;
+        Ok((ticket, is_awaited))
     }
 
     /// Remembers who has to wait for this, and what comes of it.
-    fn follow(&self, meeting: Arc<Meeting>, ticket: Ticket, bytes: usize) {
+    fn follow(&self, meeting: Arc<Meeting>, ticket: Ticket, is_awaited: bool, bytes: usize) {
         let stream = self.stream as usize;
         // What a graph captures is not run, and its collectives are made without values.
-        if capture_on(stream).is_none() {
-            let (key, order) = on_timeline(stream);
-            awaited::hand_in(key, order, self.communicator as usize, ticket);
+        if is_awaited && capture_on(stream).is_none() {
+            ranks::hand_in(on_timeline(stream), self.communicator as usize, ticket);
         }
         let collective = Collective {
             function: self.function,

@@ -279,6 +279,7 @@ fn split(
         root: None,
         part: Some((color, key)),
         line: ranks::users_line(),
+        after: Vec::new(),
     };
     let waited = meeting.post(call, None).and_then(|ticket| {
         ranks::wait_for(meeting, ticket)?;

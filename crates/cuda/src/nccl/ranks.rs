@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use ghostgpu_device::{Order, StreamKey};
 use ghostgpu_rendezvous::{
-    Communicator as Meeting, Machine, Member, ProcessId, Surroundings, Ticket, Trouble,
+    Communicator as Meeting, Dependency, Machine, Member, ProcessId, Surroundings, Ticket, Trouble,
     this_process,
 };
 
@@ -138,6 +139,7 @@ pub fn join(
             "{:x}",
             (pci.domain << 20) | (pci.bus << 12) | (pci.device << 4)
         ),
+        line: users_line(),
     };
     Meeting::join(&run_dir, name, rank.unsigned_abs(), own, absent).map(Arc::new)
 }
@@ -154,6 +156,44 @@ thread_local! {
     static GROUPS: Cell<u32> = const { Cell::new(0) };
     /// Communicators made in such a group: all of them wait at its end.
     static TO_MEET: RefCell<Vec<Arc<Meeting>>> = const { RefCell::new(Vec::new()) };
+    /// Calls made in such a group: they begin together, so none of them waits for another.
+    static TO_HAND_IN: RefCell<Vec<HandedIn>> = const { RefCell::new(Vec::new()) };
+    /// What this thread has waited for: whatever it calls comes after that.
+    static WAITED_FOR: RefCell<Awaited> = const { RefCell::new(Awaited::new()) };
+}
+
+/// A call, on a stream, of a communicator.
+type HandedIn = ((StreamKey, Order), usize, Ticket);
+
+/// Lets what is handed to the stream from now on wait for a call; from the end of the group of calls on, if one has begun.
+pub fn hand_in(stream: (StreamKey, Order), communicator: usize, ticket: Ticket) {
+    let call = (stream, communicator, ticket);
+    let is_later =
+        GROUPS.get() > 0 && with_threads_own(&TO_HAND_IN, |calls| calls.push(call)).is_some();
+    if !is_later {
+        hand_in_now(call);
+    }
+}
+
+fn hand_in_now(((stream, order), communicator, ticket): HandedIn) {
+    awaited::hand_in(stream, order, communicator, ticket);
+}
+
+/// What has to be over before a call on a stream can begin, for those who read the log of this communicator.
+pub fn dependencies(of_stream: &Awaited, communicator: &str) -> Vec<Dependency> {
+    let mut awaited = of_stream.clone();
+    with_threads_own(&WAITED_FOR, |waited_for| awaited.join(waited_for));
+    let tickets = awaited.tickets().filter_map(|(handle, ticket)| {
+        let meeting = meeting(handle)?;
+        let (channel, number) = ticket.place();
+        let other = (meeting.name() != communicator).then(|| meeting.name().to_owned());
+        Some(Dependency {
+            communicator: other,
+            channel,
+            number,
+        })
+    });
+    tickets.collect()
 }
 
 pub fn begin_group() {
@@ -166,6 +206,8 @@ pub fn end_group() -> i32 {
     if GROUPS.get() > 0 {
         return status::SUCCESS;
     }
+    let calls = with_threads_own(&TO_HAND_IN, std::mem::take).unwrap_or_default();
+    calls.into_iter().for_each(hand_in_now);
     for meeting in with_threads_own(&TO_MEET, std::mem::take).unwrap_or_default() {
         if let Err(trouble) = wait(|here| meeting.meet(here)) {
             return report(&trouble);
@@ -256,6 +298,9 @@ pub fn host_waits(awaited: &Awaited) -> c_int {
         }
     }
     awaited::settle(awaited);
+    if !awaited.is_empty() {
+        with_threads_own(&WAITED_FOR, |waited_for| waited_for.join(awaited));
+    }
     0
 }
 

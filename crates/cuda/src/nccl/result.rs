@@ -1,6 +1,6 @@
 //! What a collective of several ranks writes, from what each of them put in. Pure.
 
-use ghostgpu_rendezvous::Function;
+use ghostgpu_rendezvous::{Function, element_bytes};
 
 /// A collective, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,16 +13,6 @@ pub struct Collective {
     pub root: u32,
     /// What one rank puts in.
     pub bytes: usize,
-}
-
-/// Size of an element of `ncclDataType_t`: four kinds of integers in two signs, then floats.
-pub fn element_bytes(data_type: i32) -> usize {
-    match data_type {
-        2 | 3 | 7 => 4,
-        4 | 5 | 8 => 8,
-        6 | 9 => 2,
-        _ => 1,
-    }
 }
 
 impl Collective {

@@ -137,7 +137,7 @@ impl<'a> Known<'_, 'a> {
                 last_lines: alone.run.last_lines.clone(),
                 exit_code: verdict
                     .exit_code()
-                    .unwrap_or_else(|| alone.run.ending.shell_code()),
+                    .unwrap_or_else(|| alone.run.failure_code()),
             });
             return Ok(());
         }

@@ -11,7 +11,14 @@ use crate::step_growth::StepGrowth;
 pub fn ended_otherwise(run: &Run, verdict: Verdict) -> String {
     let code = run.ending.shell_code();
     match verdict {
-        Verdict::TimedOut => "the script did not end in time".to_owned(),
+        Verdict::TimedOut => {
+            let ranks = run.ranks_in_the_end();
+            let ranks = ranks.map(|places| format!(": {places}"));
+            format!(
+                "the script did not end in time{}",
+                ranks.unwrap_or_default()
+            )
+        }
         Verdict::Refused => "the script stopped at a call that is not simulated".to_owned(),
         Verdict::PreloadBlocked => "the stand-in library was not loaded".to_owned(),
         Verdict::ScriptKilled => {
@@ -27,7 +34,10 @@ pub fn ended_otherwise(run: &Run, verdict: Verdict) -> String {
                 return line.unwrap_or_default().to_owned();
             }
             match run.failed_rank() {
-                Some(rank) => format!("rank {rank} failed{exception}"),
+                Some(rank) => {
+                    let at = run.exception_at().map(|line| format!(" at {line}"));
+                    format!("rank {rank} failed{}{exception}", at.unwrap_or_default())
+                }
                 None => format!("the script failed with exit code {code}{exception}"),
             }
         }

@@ -8,7 +8,9 @@ imported torch yet write there too, so this file imports next to nothing.
 * `spawned-<pid>-<number>`: the processes that `torch.multiprocessing` has started at once.
 * `arrived-<pid>`: a process calls `init_process_group`.
 * `blocked-<pid>`: a process has been waiting inside torch for some seconds.
+* `waiting-<pid>`: a process waits for a collective of others; from the library.
 * `standing-<pid>`: a process has done nothing for some seconds, somewhere else.
+* `fault-<pid>`: what Python wrote when a rank died of a fatal signal; empty while it lives.
 """
 
 from __future__ import annotations
@@ -19,21 +21,21 @@ import os
 from ..shared_numbers import (
     RANK_BLOCKED_PREFIX,
     RANK_LEFT_PREFIX,
+    RANK_SPAWNED_PREFIX,
     RANK_STANDING_PREFIX,
+    RANK_STARTED_PREFIX,
+    RANK_WAITING_PREFIX,
     RANKS_FOLDER,
     SESSION_VARIABLE,
 )
+from .fatal_signals import note_fatal_signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-STARTED_PREFIX = "started-"
-SPAWNED_PREFIX = "spawned-"
 ARRIVED_PREFIX = "arrived-"
-WAITING_PREFIX = "waiting-"
-"""The library writes these files: a process waits for a collective of others."""
 
 
 def note_started() -> None:
@@ -42,7 +44,9 @@ def note_started() -> None:
     if rank is None or size is None or size < 2:
         return
     fields = {"rank": rank, "parent": os.getppid(), "here": _started_here(size)}
-    _write(_folder_of_session(), STARTED_PREFIX + str(os.getpid()), _identified(fields))
+    folder = _folder_of_session()
+    _write(folder, RANK_STARTED_PREFIX + str(os.getpid()), _identified(fields))
+    note_fatal_signals(folder)
 
 
 def _started_here(world_size: int) -> int | None:
@@ -57,7 +61,7 @@ def rank_by_variables(folder: str) -> int | None:
     """The rank as which this process was started; None of one that a rank has started itself."""
 
     def was_started(pid: int) -> bool:
-        return os.path.exists(os.path.join(folder, STARTED_PREFIX + str(pid)))
+        return os.path.exists(os.path.join(folder, RANK_STARTED_PREFIX + str(pid)))
 
     is_rank = was_started(os.getpid()) and not was_started(os.getppid())
     return number_in("RANK") if is_rank else None
@@ -114,6 +118,8 @@ class RankProcess:
         """Its rank, once that is known."""
         self.world_size: int | None = None
         """What it has told `init_process_group`; None before."""
+        self.port: int | None = None
+        """At which it looks for the others, if it does so by a port."""
         self.blocked_in: str | None = None
         """Where it waits, if it does."""
         self.stands_at: str | None = None
@@ -159,12 +165,13 @@ class RankProcesses:
     def note_spawned(self, pids: Iterable[int]) -> None:
         """This process has started these, in the order of their indices."""
         self._spawned += 1
-        name = f"{SPAWNED_PREFIX}{os.getpid()}-{self._spawned}"
+        name = f"{RANK_SPAWNED_PREFIX}{os.getpid()}-{self._spawned}"
         _write(self._folder, name, [{"pid": pid, "began": began(pid)} for pid in pids])
 
-    def note_arrived(self, rank: int, world_size: int) -> None:
+    def note_arrived(self, rank: int, world_size: int, port: int | None = None) -> None:
         """This process calls `init_process_group`."""
-        fields = {"rank": rank, "world_size": world_size}
+        note_fatal_signals(self._folder)
+        fields = {"rank": rank, "world_size": world_size, "port": port}
         _write(self._folder, ARRIVED_PREFIX + str(os.getpid()), _identified(fields))
 
     def note_blocked(self, waits_in: str) -> None:
@@ -199,9 +206,10 @@ class RankProcesses:
                     process = RankProcess(fields["pid"], fields["began"])
                     known[process.pid] = process
                 process.rank, process.world_size = fields["rank"], fields["world_size"]
+                process.port = fields["port"]
         for process in known.values():
             # What the agent knows has a line.
-            for prefix in (WAITING_PREFIX, RANK_BLOCKED_PREFIX):
+            for prefix in (RANK_WAITING_PREFIX, RANK_BLOCKED_PREFIX):
                 fields = files.get(f"{prefix}{process.pid}")
                 if fields is not None:
                     process.blocked_in = fields["waits_in"]
@@ -212,14 +220,14 @@ class RankProcesses:
 
     def _started_together(self, files: dict[str, Any]) -> tuple[list[RankProcess], int | None]:
         for name, fields in files.items():
-            if name.startswith(SPAWNED_PREFIX) and any(
+            if name.startswith(RANK_SPAWNED_PREFIX) and any(
                 (each["pid"], each["began"]) == (os.getpid(), began(os.getpid())) for each in fields
             ):
                 return [RankProcess(each["pid"], each["began"]) for each in fields], len(fields)
         started = {
             fields["pid"]: fields
             for name, fields in files.items()
-            if name.startswith(STARTED_PREFIX)
+            if name.startswith(RANK_STARTED_PREFIX)
         }
         if os.getpid() not in started:
             return [], None
@@ -236,7 +244,7 @@ class RankProcesses:
         """What all files have; an empty one says something by its name alone."""
         found: dict[str, Any] = {}
         prefixes = (
-            *(STARTED_PREFIX, SPAWNED_PREFIX, ARRIVED_PREFIX, WAITING_PREFIX),
+            *(RANK_STARTED_PREFIX, RANK_SPAWNED_PREFIX, ARRIVED_PREFIX, RANK_WAITING_PREFIX),
             *(RANK_BLOCKED_PREFIX, RANK_STANDING_PREFIX),
         )
         for name in os.listdir(self._folder):

@@ -100,21 +100,19 @@ def find_trouble(
     still = [peer for peer in busy if peer.still_seconds > STILL_SECONDS]
     if still and len(still) == len(busy):
         return Trouble(f"{waits} for {_standing(still, never)}", False)
-    patience = DEADLOCK_SECONDS if are_all_known else PATIENCE_SECONDS
-    if waited_seconds < patience or busy:
+    if busy:
         return None
     by_rank = sorted(alive, key=lambda peer: (peer.rank or 0, peer.pid))
-    for one, other in zip(by_rank, by_rank[1:]):
-        if one.rank == other.rank:
-            return Trouble(f"two processes take part as rank {one.rank}", False)
-        if one.world_size != other.world_size:
-            expects = f"rank {one.rank} expects {one.world_size} ranks, and rank {other.rank}"
-            return Trouble(f"{expects} expects {other.world_size}", False)
+    sentence = _difference(by_rank)
+    if sentence is not None:
+        return Trouble(sentence, False)
+    if never and are_all_known:
+        started = f"of the {own.world_size} ranks that the script expects, {len(peers)} "
+        started += "was started" if len(peers) == 1 else "were started"
+        return Trouble(f"{waits} for {_listed(sorted(never))}: {started}", False)
+    if waited_seconds < (DEADLOCK_SECONDS if are_all_known else PATIENCE_SECONDS):
+        return None
     if never:
-        if are_all_known:
-            started = f"of the {own.world_size} ranks that the script expects, {len(peers)} "
-            started += "was started" if len(peers) == 1 else "were started"
-            return Trouble(f"{waits} for {_listed(sorted(never))}: {started}", False)
         seconds = f"within {waited_seconds:.0f} s"
         return Trouble(f"{waits} for {_listed(sorted(never))}, which did not come {seconds}", False)
     ended = sorted(peer.rank for peer in gone if peer.rank is not None)
@@ -124,6 +122,21 @@ def find_trouble(
         return None  # a rank of another machine may let them go on
     waiting = (f"rank {peer.rank} waits in {peer.blocked_in}" for peer in by_rank)
     return Trouble(", ".join(waiting) + ": a real job would hang there", False)
+
+
+def _difference(waiting: list[RankProcess]) -> str | None:
+    """Why ranks that all wait can never meet, in a sentence: they were told different things."""
+    for one, other in zip(waiting, waiting[1:]):
+        if one.rank == other.rank:
+            return f"two processes take part as rank {one.rank}"
+        at = f" ({other.blocked_in})" if other.blocked_in is not None else ""
+        if one.world_size != other.world_size:
+            expects = f"rank {one.rank} expects {one.world_size} ranks, and rank {other.rank}"
+            return f"{expects} expects {other.world_size}{at}"
+        if None not in (one.port, other.port) and one.port != other.port:
+            looks = f"rank {one.rank} looks for the others at port {one.port}, and rank"
+            return f"{looks} {other.rank} at port {other.port}{at}: a real job would hang there"
+    return None
 
 
 def _ranks_of(processes: list[RankProcess], missing: set[int]) -> list[int]:
@@ -190,14 +203,19 @@ class StuckRanks:
         if rank_by_variables(os.path.join(self._run_dir, RANKS_FOLDER)) is not None:
             self._begin()
 
-    def will_meet(self, rank: int, world_size: int) -> None:
+    def will_meet(self, rank: int, world_size: int, port: int | None) -> None:
         """This process is about to make a process group as this rank."""
         if world_size < 2:
             return
-        self._processes.note_arrived(rank, world_size)
+        self._processes.note_arrived(rank, world_size, port)
         if self._hears is None or self._watched_by != os.getpid():
             self._hears = self._hear_signals()
         self._begin()
+
+    def ended_by_themselves(self) -> int:
+        """How many ranks of this machine have ended, and not because the rehearsal ended them."""
+        peers, _ = self._processes.peers()
+        return sum(not peer.is_alive and not peer.was_ended for peer in peers)
 
     def _begin(self) -> None:
         if self._watched_by == os.getpid():
@@ -340,10 +358,23 @@ def _name(frame: Any) -> str:
     return name.removesuffix(".__init__")
 
 
+_ARGUMENTS = ("backend", "init_method", "timeout", "world_size", "rank", "store")
+"""Of `init_process_group`, by position."""
+
+
+def port_of_store(arguments: tuple[Any, ...], options: dict[str, Any]) -> int | None:
+    """The port at which a call of `init_process_group` looks for the other ranks; None if they meet
+    elsewhere, in a file, say."""
+    given = {**dict(zip(_ARGUMENTS, arguments)), **options}
+    if given.get("store") is not None:
+        return None
+    method = str(given.get("init_method") or "env://")
+    return number_in("MASTER_PORT") if method.startswith("env://") else urlparse(method).port
+
+
 def rank_and_size(arguments: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, int] | None:
     """Which rank of how many a call of `init_process_group` makes; None if that is not said."""
-    names = ("backend", "init_method", "timeout", "world_size", "rank")
-    given = {**dict(zip(names, arguments)), **options}
+    given = {**dict(zip(_ARGUMENTS, arguments)), **options}
     query = parse_qs(urlparse(str(given.get("init_method") or "")).query)
 
     def found(name: str, variable: str) -> int | None:

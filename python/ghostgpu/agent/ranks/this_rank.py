@@ -23,7 +23,7 @@ from .absent_ranks import ranks_of_this_machine, run_ranks
 from .rank_processes import rank_by_variables
 from .rank_values import LEFT_KEY
 from .rebuilt_buckets import wait_for_watchdogs
-from .stuck_ranks import StuckRanks, rank_and_size
+from .stuck_ranks import StuckRanks, port_of_store, rank_and_size
 
 STEPS_AHEAD = 2
 """Ranks are hardly ever further apart: their gradients keep them together."""
@@ -38,6 +38,9 @@ of all of them."""
 WATCHDOG_SECONDS = 5.0
 """The watchdogs of process groups look ten times a second for finished work."""
 
+LOOK_EVERY_SECONDS = 0.5
+"""How often a rank looks whether one of the others has ended."""
+
 _ENOUGH_PREFIX = "enough-"
 _STOP_FILE = "stop-at"
 
@@ -50,6 +53,7 @@ class Ranks:
         self._folder = os.path.join(run_dir, RANKS_FOLDER)
         self._stuck = StuckRanks(torch, run_dir)
         self._enough_since: float | None = None
+        self._looked = 0.0
         self._has_left = False
         self.job = ""
         """A name that this job's ranks have in common, and those of no other job of the run."""
@@ -85,7 +89,7 @@ class Ranks:
         if known is not None:
             RECORD.report.rank, RECORD.report.world_size = known
             preload.set_rank(known[0])
-            self._stuck.will_meet(*known)
+            self._stuck.will_meet(*known, port_of_store(arguments, options))
 
     def _note(self) -> None:
         report = RECORD.report
@@ -149,13 +153,23 @@ class Ranks:
             self._enough_since = time.monotonic()
             self._touch(f"{_ENOUGH_PREFIX}{os.getpid()}")
         stop_at = self._stop_at()
-        if stop_at is None and self._is_first and self._count(_ENOUGH_PREFIX) >= self._here:
+        if stop_at is None and self._is_first and self._have_all_enough():
             stop_at = step + STEPS_AHEAD
             self._touch(_STOP_FILE, str(stop_at))
         if stop_at is not None:
             return step >= stop_at
         waited = 0.0 if self._enough_since is None else time.monotonic() - self._enough_since
         return waited > PATIENCE_SECONDS
+
+    def _have_all_enough(self) -> bool:
+        enough = self._count(_ENOUGH_PREFIX)
+        if enough == 0 or enough >= self._here:
+            return enough > 0
+        now = time.monotonic()
+        if now - self._looked < LOOK_EVERY_SECONDS:
+            return False
+        self._looked = now
+        return enough + self._stuck.ended_by_themselves() >= self._here
 
     @property
     def _is_first(self) -> bool:
@@ -176,7 +190,7 @@ class Ranks:
         seen, since = 0, time.monotonic()
         while time.monotonic() - since < FAREWELL_SECONDS:
             left = self._count(RANK_LEFT_PREFIX)
-            if left >= self._here:
+            if left + self._stuck.ended_by_themselves() >= self._here:
                 return
             if left != seen:
                 seen, since = left, time.monotonic()

@@ -51,8 +51,8 @@ Examples:
       128 ranks on 16 machines; runs one rank of each kind
 
 Exit codes: 0 fits, 3 does not fit, 4 fits tightly, 5 will run out, 6 card not used, 7 cannot run, \
-8 not known, 2 wrong usage or a failure of ghostgpu, otherwise the script's own (128 plus the signal \
-number if it was killed). docs/verdicts.md explains each.")]
+8 not known, 2 wrong usage, ranks that cannot go on together or a failure of ghostgpu, otherwise the \
+script's own (128 plus the signal number if it was killed). docs/verdicts.md explains each.")]
 pub struct Arguments {
     #[command(flatten)]
     pub options: RehearsalOptions,
