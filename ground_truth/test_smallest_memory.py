@@ -40,18 +40,20 @@ def test_a_job_needs_as_much_as_on_the_card(name: str, tmp_path: Path) -> None:
     limits = measured(name)
     needed: int = answer["needed_reserved_bytes"]
     # A job whose answer has become a measured one leaves the list of those that differ.
-    assert (needed in limits) != ("need_differs" in JOBS[name]), (needed, limits)
+    if "need_varies" not in JOBS[name]:
+        assert (needed in limits) != ("need_differs" in JOBS[name]), (needed, limits)
     tolerance = JOBS[name].get("need_tolerance", TOLERANCE)
     assert min(abs(needed - limit) / limit for limit in limits) <= tolerance, (needed, limits)
-    # Less than the card needed only where the card itself, asked again, ended with less.
-    assert needed >= limits[0] or "ends_with_less" in JOBS[name], (needed, limits)
+    assert (needed < limits[0]) == ("too_little" in JOBS[name]), (needed, limits)
     # What is outside PyTorch comes on top, and more memory is never less comfortable.
     outside = answer["peak_device_bytes"] - answer["peak_reserved_bytes"]
     assert answer["needed_device_bytes"] == needed + outside
     assert answer["needed_device_bytes"] <= answer["comfortable_device_bytes"]
     if name in RECORDED and "differs" not in JOBS[name]:
         comfortable = RECORDED[name]["unlimited"]["peak_reserved_bytes"] + outside
-        assert answer["comfortable_device_bytes"] == comfortable
+        # The rest of a training whose memory grows is extrapolated.
+        more = tolerance * comfortable if "extrapolated" in JOBS[name].get("need_differs", "") else 0
+        assert 0 <= answer["comfortable_device_bytes"] - comfortable <= more
 
 
 def rehearse(name: str, folder: Path) -> dict[str, Any]:

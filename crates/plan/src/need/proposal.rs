@@ -10,7 +10,8 @@ use super::flushes;
 pub struct Proposal {
     /// The smallest memory with which the recorded program completes.
     pub smallest_bytes: u64,
-    /// Less than that, with which it completes as well, though not with something in between.
+    /// Less than that, with which it completes as well, though not with something in between: what PyTorch caches depends
+    /// on how much there is.
     pub below_gap_bytes: Option<u64>,
     /// The smallest memory with which PyTorch never flushes its cache.
     pub comfortable_bytes: u64,

@@ -55,7 +55,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Rehearses the proposal, unless less is enough, below a gap. If it is not enough, rehearses more and more, then
+    /// Rehearses the proposal, unless less is enough, below a gap that only the replay has. If it is not enough, rehearses more and more, then
     /// bisects; if it is an estimate and is enough, a little less.
     pub fn confirm(&mut self, proposal: &Proposal) -> Result<Smallest, Stop> {
         let peak = self.run.findings.peak_device_bytes();
@@ -66,8 +66,10 @@ impl<'a> Search<'a> {
             confirmed_by: None,
         };
         if let Some(below_gap) = proposal.below_gap_bytes {
-            let attempt = self.try_memory(proposal.card_for(below_gap), &mut bounds)?;
-            if matches!(attempt, Attempt::Completed) {
+            // If it completes in the gap, that is none of the job's own.
+            let in_gap = proposal.card_for(proposal.smallest_bytes - GRANULE_BYTES);
+            if matches!(self.try_memory(in_gap, &mut bounds)?, Attempt::Completed) {
+                self.try_memory(proposal.card_for(below_gap), &mut bounds)?;
                 return Ok(self.confirmed(proposal, &bounds));
             }
         }

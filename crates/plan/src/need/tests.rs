@@ -168,18 +168,21 @@ fn an_estimate_that_is_enough_is_lowered_while_the_job_completes() {
 }
 
 #[test]
-fn less_than_the_proposal_below_a_gap_is_rehearsed_first() {
+fn less_than_the_proposal_is_enough_below_a_gap_that_only_the_replay_has() {
     let gap = Proposal {
         below_gap_bytes: Some(1100 * MIB),
         ..proposal(1200 * MIB)
     };
     let (smallest, rehearsed) = confirmed(1150 * MIB, &gap);
-    assert_eq!(rehearsed, [1200 * MIB]);
+    assert_eq!(rehearsed, [1298 * MIB, 1200 * MIB]);
     assert_eq!(smallest.reserved_bytes, Some(1100 * MIB));
     assert!(smallest.is_confirmed);
-    // The gap was none of the replay's own.
     let (smallest, rehearsed) = confirmed(1250 * MIB, &gap);
-    assert_eq!(rehearsed, [1200 * MIB, 1300 * MIB]);
+    assert_eq!(rehearsed, [1298 * MIB, 1200 * MIB]);
+    assert_eq!(smallest.reserved_bytes, Some(1198 * MIB));
+    // The job fails in it, too.
+    let (smallest, rehearsed) = confirmed(1299 * MIB, &gap);
+    assert_eq!(rehearsed, [1298 * MIB, 1300 * MIB]);
     assert_eq!(smallest.reserved_bytes, Some(1200 * MIB));
 }
 
