@@ -16,12 +16,14 @@ from typing import Any
 
 import pytest
 from test_exactness import program
-from test_verdicts import RECORDED, VERDICTS
+from test_verdicts import JOBS, RECORDED, VERDICTS
 
 from scope import is_short
 
 #: Too small by more than this part is timid.
 TIMID = 0.02
+#: For jobs of which `batch_differs` says why they are too small by more.
+MOST_TIMID = 0.06
 #: What the card has beside PyTorch's limit: the context and libraries find room there.
 BESIDE_BYTES = 2 << 30
 TIMEOUT_S = 1200
@@ -57,7 +59,9 @@ def largest_batch(name: str, folder: Path) -> dict[str, Any]:
 def test_the_largest_batch_is_that_of_the_card(name: str, tmp_path: Path) -> None:
     found = largest_batch(name, tmp_path)["largest_batch"]
     real = ASKED[name]["largest_batch"]["largest"]
-    assert real * (1 - TIMID) <= found <= real
+    is_close = real * (1 - TIMID) <= found
+    assert is_close != ("batch_differs" in JOBS[name]), (found, real)
+    assert real * (1 - MOST_TIMID) <= found <= real
 
 
 def test_every_sentinel_was_asked_for_its_batch() -> None:

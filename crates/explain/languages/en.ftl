@@ -1006,6 +1006,7 @@ ended-too-slow = it did not end in time
 ended-at-call = it stopped at `{ $function }`, which is not simulated
 ended-at-some-call = it stopped at a call that is not simulated
 ended-without-library = the stand-in library was not loaded into it
+ended-without-step = it makes no optimizer step
 ended-with-code = it ended with exit code { $code }
 
 candidate-batch = a batch of { $batch }, the largest that fits

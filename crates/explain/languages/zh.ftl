@@ -990,6 +990,7 @@ ended-too-slow = 没有按时结束
 ended-at-call = 停在 `{ $function }`，这个调用没有模拟
 ended-at-some-call = 停在一个没有模拟的调用
 ended-without-library = 替身库没有载入进程
+ended-without-step = 没有执行任何优化器步骤
 ended-with-code = 以退出码 { $code } 结束
 
 candidate-batch = 批大小 { $batch }，这是放得下的最大值

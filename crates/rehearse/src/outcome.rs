@@ -61,6 +61,8 @@ pub enum Reason {
     ExitCode(u8),
     /// The message of a trick that cannot be applied correctly to this script.
     RefusedByTrick(String),
+    /// It trains with other sizes, but makes no optimizer step with this one.
+    NoStep,
 }
 
 impl Outcome {
@@ -187,6 +189,7 @@ impl fmt::Display for Reason {
                 formatter.write_str("the stand-in library was not loaded into it")
             }
             Self::Exception(line) | Self::RefusedByTrick(line) => formatter.write_str(line),
+            Self::NoStep => formatter.write_str("it makes no optimizer step"),
             Self::ExitCode(code) => write!(formatter, "it ended with exit code {code}"),
         }
     }

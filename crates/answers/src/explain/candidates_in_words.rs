@@ -291,6 +291,7 @@ fn why_it_ended(reason: &Reason, catalogue: &Catalogue) -> String {
         Reason::NotSimulated(None) => say!(catalogue, "ended-at-some-call"),
         Reason::PreloadBlocked => say!(catalogue, "ended-without-library"),
         Reason::Exception(line) | Reason::RefusedByTrick(line) => line.clone(),
+        Reason::NoStep => say!(catalogue, "ended-without-step"),
         Reason::ExitCode(code) => say!(catalogue, "ended-with-code", code = code.to_string()),
     }
 }

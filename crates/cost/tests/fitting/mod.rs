@@ -6,7 +6,7 @@ use ghostgpu_cost::{Efficiency, Rates, step_time_at};
 pub type Share = (&'static str, fn(&mut Efficiency) -> &mut f64);
 
 /// What is fitted; [`Efficiency::FITTED`] says why the others are not.
-pub const SHARES: [Share; 16] = [
+pub const SHARES: [Share; 15] = [
     ("matrix_product", |e| &mut e.matrix_product),
     ("unaligned_product", |e| &mut e.unaligned_product),
     ("convolution", |e| &mut e.convolution),
@@ -33,9 +33,6 @@ pub const SHARES: [Share; 16] = [
     }),
     ("host_in_backward_seconds", |e| {
         &mut e.host_in_backward_seconds
-    }),
-    ("host_dispatched_seconds", |e| {
-        &mut e.host_dispatched_seconds
     }),
 ];
 

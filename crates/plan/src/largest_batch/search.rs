@@ -12,9 +12,12 @@ use ghostgpu_rehearse::{Outcome, Peaks};
 /// While every size fits, a guess is at most this many times the largest one.
 const BOLDEST: u64 = 16;
 
-/// The next multiple of this above a size that does not fit is rehearsed too: people like round sizes, and some
+/// The next multiples of these above a size that does not fit are rehearsed too: people like round sizes, and some
 /// libraries take less memory for them.
-const ROUND: u64 = 8;
+const ROUND: [u64; 2] = [8, 32];
+
+/// How far above, as one part of so many.
+const NOT_FAR_PART: u64 = 16;
 
 /// A search under way.
 #[derive(Clone, Debug)]
@@ -177,8 +180,9 @@ impl Search {
         if !self.looks_further {
             return None;
         }
-        let round = (low + 2).next_multiple_of(ROUND);
-        (round <= self.most && !self.outcomes.contains_key(&round)).then_some(round)
+        let farthest = low + (low / NOT_FAR_PART).max(ROUND[0] + 1);
+        let mut sizes = ROUND.iter().map(|round| (low + 2).next_multiple_of(*round));
+        sizes.find(|size| *size <= self.most.min(farthest) && !self.outcomes.contains_key(size))
     }
 
     /// The width of the open range, once both ends are known.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ghostgpu_rehearse::{Outcome, Run};
+use ghostgpu_rehearse::{EXIT_FAILURE, Outcome, Reason, Run};
 use ghostgpu_session::TrainingData;
 
 use super::search::Search;
@@ -34,6 +34,8 @@ pub struct Stage {
     not_reached: BTreeMap<u64, String>,
     /// Every size from this one on does the same.
     pub same_from: Option<u64>,
+    /// Whether the script has trained with some size.
+    pub has_stepped: bool,
 }
 
 impl Stage {
@@ -45,6 +47,7 @@ impl Stage {
             not_reached: BTreeMap::new(),
             all_samples: None,
             same_from: None,
+            has_stepped: false,
         };
         if let Some(samples) = samples {
             stage.bound(samples);
@@ -54,8 +57,17 @@ impl Stage {
 
     /// Notes the run with this size.
     pub fn note(&mut self, size: u64, run: &Run) {
-        let outcome = Outcome::of(run);
         let processes = &run.findings.processes;
+        let makes_steps = processes.iter().any(|process| process.steps > 0);
+        self.has_stepped |= makes_steps;
+        let outcome = match Outcome::of(run) {
+            // A batch larger than the data, of which loaders with `drop_last` make none.
+            Outcome::Fits(_) if !makes_steps && self.has_stepped => Outcome::Fails {
+                reason: Reason::NoStep,
+                code: EXIT_FAILURE,
+            },
+            outcome => outcome,
+        };
         let data = processes
             .iter()
             .filter_map(|process| process.training_data)

@@ -371,3 +371,37 @@ fn a_margin_is_left_free_in_forks_in_whole_runs_and_in_the_confirmation() {
         confirm(&mut runner, &goal, &mut found).expect("a run");
     }
 }
+
+#[test]
+fn a_batch_with_which_no_step_is_made_is_no_answer() {
+    // Loaders that drop their last batch have none of more than 250 samples.
+    let mut runner = FakeRunner::new(|rehearsal: &Rehearsal| {
+        let batch = batch_of(rehearsal).unwrap_or(8);
+        let has_data = batch <= 250;
+        let mut run = on_card(if has_data { 10 * batch } else { 10 } * MIB, CAPACITY)?;
+        if let Some(process) = run.findings.processes.first_mut() {
+            process.steps = if has_data { 3 } else { 0 };
+        }
+        Ok(run)
+    })
+    .holding(Holds::Waits(at_loader()));
+    let found = found(find(&mut runner, &goal(SizePoint::TrainingLoader)));
+    assert_eq!(found.batch, 100);
+    let mut roomy = FakeRunner::new(|rehearsal: &Rehearsal| {
+        let has_data = batch_of(rehearsal).unwrap_or(8) <= 250;
+        let mut run = fits(10 * MIB)?;
+        run.findings.processes[0].steps = if has_data { 3 } else { 0 };
+        run.findings.processes[0].total_allocated_bytes = batch_of(rehearsal).unwrap_or(8) * MIB;
+        Ok(run)
+    })
+    .holding(Holds::Waits(at_loader()));
+    let found = self::found(find(&mut roomy, &goal(SizePoint::TrainingLoader)));
+    assert_eq!(found.batch, 250);
+    assert!(matches!(
+        found.outcomes.get(&251),
+        Some(Outcome::Fails {
+            reason: Reason::NoStep,
+            ..
+        })
+    ));
+}

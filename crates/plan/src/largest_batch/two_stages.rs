@@ -65,6 +65,7 @@ pub fn search(
     let close = goal.search(largest).starting_close_above();
     let mut stage = Stage::new(close, first.all_samples);
     stage.same_from = first.same_from;
+    stage.has_stepped = first.has_stepped;
     if let Some(same) = stage.same_from {
         stage.search.limit(same);
     }
