@@ -52,7 +52,8 @@ def test_a_job_needs_as_much_as_on_the_card(name: str, tmp_path: Path) -> None:
     if name in RECORDED and "differs" not in JOBS[name]:
         comfortable = RECORDED[name]["unlimited"]["peak_reserved_bytes"] + outside
         # The rest of a training whose memory grows is extrapolated.
-        more = tolerance * comfortable if "extrapolated" in JOBS[name].get("need_differs", "") else 0
+        is_extrapolated = "extrapolated" in JOBS[name].get("need_differs", "")
+        more = tolerance * comfortable if is_extrapolated else 0
         assert 0 <= answer["comfortable_device_bytes"] - comfortable <= more
 
 

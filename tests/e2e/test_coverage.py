@@ -366,6 +366,39 @@ for epoch in range(2):
     assert [each["part"] for each in done["not_reached"]] == ["last-batch"]
 
 
+SAMPLER_WITHOUT_AN_END = """
+class Sampler(torch.utils.data.Sampler):
+    def __iter__(self):
+        while True:
+            yield from range(500)
+
+    def __len__(self):
+        return 2 ** 31
+
+def step(x):
+    think()
+    model(x.cuda()).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+loader = DataLoader(TensorDataset(torch.randn(500, 1024)), 100, sampler=Sampler())
+"""
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "batches = iter(loader)\nfor index in range(20_000): step(next(batches)[0])",
+        "for index, (x,) in enumerate(loader):\n    step(x)\n    if index == 20_000: break",
+    ],
+    ids=["next", "for"],
+)
+def test_a_sampler_without_an_end_is_left_after_a_while(rehearse: Rehearse, loop: str) -> None:
+    script = SETUP + SAMPLER_WITHOUT_AN_END + loop
+    done = rehearse(script, *BUDGET_OF_SLOW, "--no-retry", environment=SLOW).expect(0)
+    assert done["steps"] < 200
+
+
 def test_a_pass_that_stays_on_the_host_is_not_shortened(rehearse: Rehearse) -> None:
     loop = """
 data = TensorDataset(torch.randn(5_000, 1024))

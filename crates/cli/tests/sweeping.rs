@@ -171,7 +171,7 @@ fn what_no_sweep_can_be_made_of_is_refused_before_anything_runs() {
         ),
         (&["--gpu", "3060", "--jobs", "0"], "--jobs"),
         (
-            &["--gpu", "3060", "--page", "missing/x.html"],
+            &["--gpu", "3060", "--report", "missing/x.html"],
             "cannot write",
         ),
     ] {

@@ -44,7 +44,7 @@ Examples:
   ghostgpu sweep --gpu 3090,4090,a100 --arg --batch-size=8,16,32 \\
     --arg --seq-len=512,1024 train.py
       eighteen points in six command lines, two at a time
-  ghostgpu sweep --gpu h100 --arg model.width=512,1024 --page out.html train.py
+  ghostgpu sweep --gpu h100 --arg model.width=512,1024 --report out.html train.py
       a Hydra argument; the result as a page with a plot
   ghostgpu sweep --gpu a100-80 --arg --batch-size=8,16 --executor submitit \\
     --jobs 20 train.py
@@ -90,8 +90,8 @@ pub struct Arguments {
     pub csv: Option<PathBuf>,
 
     /// Write a page with a plot and the table to this file
-    #[arg(long, value_name = "FILE.html")]
-    pub page: Option<PathBuf>,
+    #[arg(long, value_name = "PAGE.html")]
+    pub report: Option<PathBuf>,
 
     /// Show every point, not only one screen
     #[arg(long)]
@@ -110,7 +110,7 @@ pub fn execute(arguments: &Arguments) -> anyhow::Result<u8> {
     let swept = swept_arguments(&arguments.arg)?;
     let output = arguments.answer.prepare()?;
     let prepare = |path: &Option<PathBuf>| path.as_deref().map(Output::prepare).transpose();
-    let (csv, page) = (prepare(&arguments.csv)?, prepare(&arguments.page)?);
+    let (csv, page) = (prepare(&arguments.csv)?, prepare(&arguments.report)?);
     let own_words = arguments.script.command();
     // Problems of the job itself are reported before anything starts.
     let prepared = Job {
