@@ -44,7 +44,8 @@ Examples:
   ghostgpu sweep --gpu 3090,4090,a100 --arg --batch-size=8,16,32 \\
     --arg --seq-len=512,1024 train.py
       eighteen points in six command lines, two at a time
-  ghostgpu sweep --gpu h100 --arg model.width=512,1024 --report out.html train.py
+  ghostgpu sweep --gpu h100 --arg model.width=512,1024 \\
+    --report out.html train.py
       a Hydra argument; the result as a page with a plot
   ghostgpu sweep --gpu a100-80 --arg --batch-size=8,16 --executor submitit \\
     --jobs 20 train.py
