@@ -166,18 +166,17 @@ def forget_handed_on() -> None:
 
 def step_noter() -> Callable[[], object]:
     """A function that tells the library that an optimizer step has ended."""
-    function = _exported("ghostgpu_note_step")
-    if function is None:
-        return lambda: None
-    function.restype = None
-    function.argtypes = []
-    noter: Callable[[], object] = function
-    return noter
+    return _noter("ghostgpu_note_step")
 
 
 def dispatch_noter() -> Callable[[], object]:
     """A function that tells the library that Python handles an operator before the card gets it."""
-    function = _exported("ghostgpu_note_dispatch")
+    return _noter("ghostgpu_note_dispatch")
+
+
+def _noter(name: str) -> Callable[[], object]:
+    """An exported function without arguments, looked up once because it is called often."""
+    function = _exported(name)
     if function is None:
         return lambda: None
     function.restype = None

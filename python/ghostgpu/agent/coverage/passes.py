@@ -103,8 +103,6 @@ class ShortenedPass:
         self._drawn = 0
         self._jumped_at: int | None = None
         self._jumped_over = 0
-        self._is_in_for_loop = True
-        """Whether a `for` asks for batches, which simply ends when the data does."""
         self.handed_on = 0
         self._has_ended = False
         self.is_endless = False
@@ -119,12 +117,13 @@ class ShortenedPass:
         return getattr(self._batches, name)
 
     def __next__(self) -> Any:
-        self._is_in_for_loop = _is_in_for_loop(sys._getframe(1))
-        if not self._is_in_for_loop and (self.length is None or self.length > _LONGEST):
+        caller = sys._getframe(1)
+        may_be_endless = self.length is None or self.length > _LONGEST
+        if may_be_endless and not _is_in_for_loop(caller):
             self.length, self.is_endless = None, True
         self._memory.look()
         if self._coverage.shortens and not self.place.is_evaluation:
-            quietly(self.place.conditions.look)(sys._getframe(1))
+            quietly(self.place.conditions.look)(caller)
         self._coverage.progress.begin()
         # After a failure with shortened passes, passes are whole, even if nothing new comes.
         may_end = self._coverage.shortens and not self._coverage.in_lockstep()
