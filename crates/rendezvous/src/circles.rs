@@ -81,6 +81,12 @@ fn read_logs(run_dir: &Path) -> Option<Vec<Log>> {
             logs.push(log);
         }
     }
+    // Of several circles, the same is found whatever the order of the folder: names of communicators differ from run to
+    // run.
+    logs.sort_by_cached_key(|log| {
+        let first = log.calls.first().map(ToString::to_string);
+        (job_rank(log.rank, &log.member), first)
+    });
     Some(logs)
 }
 
